@@ -40,9 +40,14 @@ test: setup-test kube-begin check ## Set up, then everything that CI runs: forma
 	@scripts/kube build all || echo "Tests of Kubernetes will not run: what could not be built is said above." >&2
 	scripts/test
 
-check: ## Format and lints alone
+check: ## Format, lints, and licences of packages where cargo-deny is installed
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+		$(CARGO) deny --offline --locked check bans licenses sources -A unmatched-skip; \
+	else \
+		echo "Licences and sources of packages were not checked: cargo install --locked cargo-deny" >&2; \
+	fi
 
 install: ## Build and install weir, its man pages and shell completions (PREFIX=/usr/local, DESTDIR)
 	$(CARGO) build --release --locked -p weir
@@ -81,12 +86,13 @@ bench-compare: setup-demo ## Two arms in slices beside the same arms restarted (
 bpf: ## Make the BPF objects anew, after a change of their sources (needs clang)
 	for source in crates/*/src/bpf/*.bpf.c; do scripts/bpf $$source $${source%.c}.o; done
 
-sbom: ## Write what weir is built from, a CycloneDX bill of materials, to target/weir.cdx.json
+sbom: ## Write what weir is built from, a CycloneDX bill of materials, to target/weir.cdx.json (cargo install --locked cargo-cyclonedx)
 	@mkdir -p $(TARGET)
-	$(CARGO) run --quiet --locked -p weir-supply > $(TARGET)/weir.cdx.json
+	$(CARGO) cyclonedx --quiet --manifest-path crates/weir/Cargo.toml --format json --describe binaries --spec-version 1.5
+	mv crates/weir/weir_bin.cdx.json $(TARGET)/weir.cdx.json
 
 # Of duplicates it sees neither those of tests alone nor those of features that are off.
-deny: ## Check deny.toml whole, advisories too, with cargo-deny (needs it, and a network)
+deny: ## Check deny.toml whole, advisories too, over the network (cargo install --locked cargo-deny)
 	$(CARGO) deny --locked check -A unmatched-skip
 
 fuzz: ## Fuzz everything that reads a peer's bytes, a minute for each target (nightly Rust, cargo-fuzz)

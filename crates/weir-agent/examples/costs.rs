@@ -95,30 +95,39 @@ fn table(
         "{name}\n  {:24} {:>10} {:>10} {:>12}",
         "message", "median", "p99", "CPU/message"
     )?;
-    let mut row = |what: &str, ask: &dyn Fn() -> Result<(), AgentError>| -> Result<(), Error> {
-        (0..messages / 10).try_for_each(|_| ask())?;
-        let before = cpu_ns(&mut other);
-        let mut trips = Vec::with_capacity(messages);
-        for _ in 0..messages {
-            let begun = Instant::now();
-            ask()?;
-            trips.push(begun.elapsed());
-        }
-        let cpu = (cpu_ns(&mut other) - before) / messages as u64;
-        trips.sort_unstable();
-        let at = |share: f64| micros(trips[((messages - 1) as f64 * share) as usize]);
-        let (median, p99) = (at(0.5), at(0.99));
-        let cpu = micros(Duration::from_nanos(cpu));
-        writeln!(out, "  {what:24} {median:>10} {p99:>10} {cpu:>12}")?;
-        Ok(())
-    };
-    row("ping", &|| agent.ask(Ping))?;
-    row("clock", &|| agent.ask(Clock).map(drop))?;
+    write_row(out, "ping", &mut other, messages, &|| agent.ask(Ping))?;
+    write_row(out, "clock", &mut other, messages, &|| agent.ask(Clock).map(drop))?;
     match two_arms(agent) {
-        Ok(()) => row("alive, two arms", &|| agent.ask(Alive))?,
+        Ok(()) => {
+            write_row(out, "alive, two arms", &mut other, messages, &|| agent.ask(Alive))?;
+        }
         Err(error) => writeln!(out, "  alive: {error}")?,
     }
     writeln!(out)?;
+    Ok(())
+}
+
+fn write_row(
+    out: &mut impl Write,
+    what: &str,
+    other: &mut Option<ProcessCpu>,
+    messages: usize,
+    ask: &dyn Fn() -> Result<(), AgentError>,
+) -> Result<(), Error> {
+    (0..messages / 10).try_for_each(|_| ask())?;
+    let before = cpu_ns(other);
+    let mut trips = Vec::with_capacity(messages);
+    for _ in 0..messages {
+        let begun = Instant::now();
+        ask()?;
+        trips.push(begun.elapsed());
+    }
+    let cpu = (cpu_ns(other) - before) / messages as u64;
+    trips.sort_unstable();
+    let [median, p99] =
+        [0.5, 0.99].map(|share| micros(trips[((messages - 1) as f64 * share) as usize]));
+    let cpu = micros(Duration::from_nanos(cpu));
+    writeln!(out, "  {what:24} {median:>10} {p99:>10} {cpu:>12}")?;
     Ok(())
 }
 
@@ -158,10 +167,10 @@ fn two_arms(agent: &Client) -> Result<(), AgentError> {
 
 /// CPU time of this process and of the other, nanoseconds.
 fn cpu_ns(other: &mut Option<ProcessCpu>) -> u64 {
-    let own = clock_gettime(ClockId::ProcessCPUTime);
-    let own = own.tv_sec as u64 * 1_000_000_000 + own.tv_nsec as u64;
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let ours = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
     let theirs = other.as_mut().map(ProcessCpu::read_ns);
-    own + theirs.unwrap_or(0)
+    ours + theirs.unwrap_or(0)
 }
 
 fn micros(time: Duration) -> String {

@@ -133,7 +133,7 @@ fn main() -> Result<(), Error> {
         Ok(())
     })?;
     let name = BANDS[usize::from(is_open)].0;
-    let ratios = ratios(&order, &samplings, &slices, is_open);
+    let ratios = compute_ratios(&order, &samplings, &slices, is_open);
     append(&file, &name_of(name), &ratios)?;
     verdicts(&mut out, &file)?;
     bench.cost(&mut out)
@@ -165,9 +165,10 @@ impl Bench {
         let (Some(&first), Some(&last)) = (allowed.cpus().first(), allowed.cpus().last()) else {
             return Err("no CPUs".into());
         };
-        let own = |cpu: u32| CpuSet::new(vec![cpu]).ok_or("no CPU");
+        let [load_cpus, proxy_cpus] =
+            [first, last].map(|cpu| CpuSet::new(vec![cpu]).ok_or("no CPU"));
         // The proxy has one of its own, as in a run on two.
-        let others = own(first)?;
+        let (others, proxy_cpus) = (load_cpus?, proxy_cpus?);
         agent.keep_to(&others);
         if weir_host::may_have_networks().is_ok() {
             let (mtu, sources) = (1500, 1);
@@ -204,7 +205,7 @@ impl Bench {
             tls: false,
             origin: Some(origin),
             sizes: Vec::new(),
-            cpus: own(last)?,
+            cpus: proxy_cpus,
             nofile: 1024,
         })?;
         Ok(Bench { agent, cpu: first, peer: started.listen })
@@ -250,15 +251,18 @@ impl Bench {
         rate: Option<f64>,
         turn: Turn<'_>,
     ) -> Result<Vec<SliceData>, Error> {
-        let slice = |(place, &arm): (usize, &usize)| {
-            let start = place as u64 * slice_ns;
-            SliceJob { arm, start, measure_from: start + SETTLE_NS, end: start + slice_ns }
-        };
         let arms = order.iter().max().map_or(0, |last| last + 1);
         let (send, told) = channel();
         let job = LoadJob {
             flows: (0..arms).map(|arm| self.flow(arm, rate)).collect(),
-            slices: order.iter().enumerate().map(slice).collect(),
+            slices: order
+                .iter()
+                .enumerate()
+                .map(|(index, &arm)| {
+                    let start = index as u64 * slice_ns;
+                    SliceJob { arm, start, measure_from: start + SETTLE_NS, end: start + slice_ns }
+                })
+                .collect(),
             drain: Duration::from_secs(2),
             spin: Spin::OFF,
             threads: vec![Some(self.cpu)],
@@ -289,11 +293,11 @@ impl Bench {
                     (None, Some(id)) => bench.agent.stop(id),
                     (None, None) => {}
                     (Some(_), _) => {
-                        let send = send.clone();
+                        let sender = send.clone();
                         let job = bench.samples(interval);
                         id = Some(bench.agent.begin(job, move |part| {
                             if let Part::End(end) = part {
-                                drop(send.send(end));
+                                drop(sender.send(end));
                             }
                         })?);
                     }
@@ -321,10 +325,13 @@ fn counted(told: &Receiver<Part<LoadJob>>, slices: usize) -> Result<Vec<SliceDat
             Part::Event(LoadEvent::Ready | LoadEvent::Started { .. }) => {}
             Part::End(end) => {
                 let LoadEnd { errors, .. } = end?;
-                let failed = |data: &SliceData| {
-                    data.errors.total() + data.statuses.iter().sum::<u64>() - data.statuses[RIGHT]
-                };
-                let failed: u64 = all.values().map(failed).sum();
+                let failed: u64 = all
+                    .values()
+                    .map(|data| {
+                        data.errors.total() + data.statuses.iter().sum::<u64>()
+                            - data.statuses[RIGHT]
+                    })
+                    .sum();
                 if !errors.is_empty() || failed > 0 || all.len() < slices {
                     return Err(format!("{failed} errors, {} slices", all.len()).into());
                 }
@@ -336,41 +343,39 @@ fn counted(told: &Receiver<Part<LoadJob>>, slices: usize) -> Result<Vec<SliceDat
 
 /// Returns, for each block and sampling, the ratio of its figure to the figure without sampling: the rate, or the p99
 /// (geometric mean of both slices).
-fn ratios(
+fn compute_ratios(
     order: &[usize],
     samplings: &[usize],
     slices: &[SliceData],
     is_open: bool,
 ) -> Vec<(usize, f64)> {
-    let of = |data: &SliceData| {
-        if is_open {
+    let length = 2 * samplings.len();
+    let blocks = order.chunks(length).zip(slices.chunks(length));
+    blocks
+        .flat_map(|(order, slices)| {
+            let none = mean_log(order, slices, 0, is_open);
+            // Where the machine let neither answer, nothing is known.
+            samplings[1..]
+                .iter()
+                .map(|&arm| (arm, (mean_log(order, slices, arm, is_open) - none).exp()))
+                .filter(|(_, ratio)| !ratio.is_nan())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Returns the mean of the logarithms of an arm's two slices in a block: of the 0.99 quantile, or of the requests.
+fn mean_log(order: &[usize], slices: &[SliceData], arm: usize, is_open: bool) -> f64 {
+    let slices = order.iter().zip(slices).filter(|(turn, _)| **turn == arm);
+    let logarithms = slices.map(|(_, data)| {
+        let figure = if is_open {
             data.histograms.response.value_at_quantile(0.99) as f64
         } else {
             data.completed as f64
-        }
-    };
-    let length = 2 * samplings.len();
-    let blocks = order.chunks(length).zip(slices.chunks(length));
-    let one = |(order, slices): (&[usize], &[SliceData])| {
-        let figure = |arm: usize| -> f64 {
-            order
-                .iter()
-                .zip(slices)
-                .filter(|(of, _)| **of == arm)
-                .map(|(_, data)| of(data).ln())
-                .sum::<f64>()
-                / 2.0
         };
-        let none = figure(0);
-        let ratio = |arm| (arm, (figure(arm) - none).exp());
-        // Where the machine let neither answer, nothing is known.
-        samplings[1..]
-            .iter()
-            .map(|&arm| ratio(arm))
-            .filter(|(_, ratio)| !ratio.is_nan())
-            .collect::<Vec<_>>()
-    };
-    blocks.flat_map(one).collect()
+        figure.ln()
+    });
+    logarithms.sum::<f64>() / 2.0
 }
 
 fn append(file: &Path, load: &str, ratios: &[(usize, f64)]) -> io::Result<()> {
@@ -392,9 +397,8 @@ fn verdicts(out: &mut impl Write, file: &Path) -> Result<(), Error> {
     let mut tests = SignedRank::new();
     for (load, band, higher_is_better) in BANDS {
         for (name, _) in &SAMPLINGS[1..] {
-            let its = rows.iter().filter(|row| row[0] == load && row[2] == *name);
             let (mut clusters, mut sample): (Vec<usize>, Vec<f64>) = Default::default();
-            for row in its {
+            for row in rows.iter().filter(|row| row[0] == load && row[2] == *name) {
                 clusters.push(row[1].parse()?);
                 sample.push(weir_stats::relative_difference(row[3].parse()?));
             }

@@ -25,7 +25,7 @@ use waiting::{RawPart, Waiting};
 /// Interval at which a distant agent is pinged.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// How often somebody who waits looks whether the question is to be stopped.
+/// Interval at which somebody who waits looks whether the question is to be stopped.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Longest silence of a distant agent before it is given up.
@@ -39,10 +39,10 @@ const PATIENCE: Duration = Duration::from_secs(1800);
 /// settings back.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(30);
 
-/// How long an agent may take to put everything back when its input has ended.
+/// Longest time that an agent may take to put everything back when its input has ended.
 const FAREWELL: Duration = Duration::from_secs(20);
 
-/// How long an agent that has been given up is waited for.
+/// Time for which an agent that has been given up is waited for.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A part of the answer to a question.
@@ -218,7 +218,7 @@ impl Client {
     /// The same of a question that is stopped once `stop` is set: it is answered with what it has come to.
     ///
     /// # Errors
-    /// Those of [`Client::ask`].
+    /// The errors of [`Client::ask`].
     pub fn ask_until<Q: Question<Event = Nothing>>(
         &self,
         question: Q,
@@ -253,23 +253,8 @@ impl Client {
         question: Q,
         mut to: impl FnMut(Part<Q>) + Send + 'static,
     ) -> Result<u64, AgentError> {
-        let place = self.line.place.clone();
+        let agent = self.line.place.clone();
         let mut is_over = false;
-        let listener = move |part| {
-            if is_over {
-                return;
-            }
-            let part = match part {
-                RawPart::Event(event) => match understand(&place, &event) {
-                    Ok(event) => Part::Event(event),
-                    Err(error) => Part::End(Err(error)),
-                },
-                RawPart::Done(answer) => Part::End(understand(&place, &answer)),
-                RawPart::Failed(error) => Part::End(Err(error)),
-            };
-            is_over = matches!(part, Part::End(_));
-            to(part);
-        };
         let id = self.line.number();
         let mut book = self.line.book();
         if let Some(words) = book.lost.clone() {
@@ -277,7 +262,14 @@ impl Client {
             return Err(self.lost(&words));
         }
         let ask = question.ask();
-        let waiting = Waiting::now(Box::new(listener), ask.longest());
+        let listener = Box::new(move |part| {
+            if !is_over {
+                let part = understand_part(&agent, part);
+                is_over = matches!(part, Part::End(_));
+                to(part);
+            }
+        });
+        let waiting = Waiting::now(listener, ask.longest());
         book.waiting.insert(id, waiting);
         drop(book);
         self.line.send(&Request { id, ask }).map_err(|error| {
@@ -325,8 +317,8 @@ impl Client {
 
     /// Adds the last output of the lost agent, or of the program that leads to it, to an error.
     pub fn with_words(&self, error: AgentError) -> AgentError {
-        let said = self.server.as_ref().map_or(String::new(), |server| server.words());
-        error.after(said.trim())
+        let words = self.server.as_ref().map_or(String::new(), |server| server.words());
+        error.after(words.trim())
     }
 }
 
@@ -382,8 +374,7 @@ impl Line {
             let limit = SILENCE.as_secs();
             return self.give_up(&format!("nothing was heard of it for {limit} s"));
         }
-        if let Some(limit) = overdue {
-            let limit = limit.as_secs();
+        if let Some(limit) = overdue.map(|limit| limit.as_secs()) {
             return self.give_up(&format!("it did not answer a request for {limit} s"));
         }
         // Somebody who writes for long may be stuck in it; that must not hold this up.
@@ -465,6 +456,17 @@ impl Line {
             Body::Failed(failure) => to(RawPart::Failed(self.named(failure).into())),
         }
         true
+    }
+}
+
+fn understand_part<Q: Question>(place: &str, part: RawPart) -> Part<Q> {
+    match part {
+        RawPart::Event(event) => match understand(place, &event) {
+            Ok(event) => Part::Event(event),
+            Err(error) => Part::End(Err(error)),
+        },
+        RawPart::Done(answer) => Part::End(understand(place, &answer)),
+        RawPart::Failed(error) => Part::End(Err(error)),
     }
 }
 

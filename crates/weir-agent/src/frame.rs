@@ -49,8 +49,7 @@ pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(), Frame
 /// See [`FrameError`]. After an error, nothing sensible can be read from this peer.
 pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> Result<Option<T>, FrameError> {
     let mut length = [0; 4];
-    let got = read_up_to(from, &mut length)?;
-    match got {
+    match read_up_to(from, &mut length)? {
         0 => return Ok(None),
         4 => {}
         _ => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
@@ -111,19 +110,20 @@ mod tests {
     fn nesting_is_followed_no_further_than_any_message_needs() {
         use crate::message::{Incoming, Reply};
         let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
-        let framed = |text: &str| {
-            let length = (text.len() as u32).to_be_bytes();
-            [&length[..], text.as_bytes()].concat()
-        };
-        let bare = framed(&deep);
+        let bare = frame_text(&deep);
         let refused = read::<serde_json::Value>(&mut &bare[..]).unwrap_err();
         assert!(matches!(refused, FrameError::Malformed(_)), "{refused}");
-        let asks = framed(&format!("{{\"id\": 1, \"ask\": {deep}}}"));
+        let asks = frame_text(&format!("{{\"id\": 1, \"ask\": {deep}}}"));
         if let Ok(Some(asked)) = read::<Incoming>(&mut &asks[..]) {
             assert!(asked.understand().is_err());
         }
-        let tells = framed(&format!("{{\"id\": 1, \"body\": {{\"failed\": {deep}}}}}"));
+        let tells = frame_text(&format!("{{\"id\": 1, \"body\": {{\"failed\": {deep}}}}}"));
         assert!(read::<Reply>(&mut &tells[..]).is_err());
+    }
+
+    fn frame_text(text: &str) -> Vec<u8> {
+        let length = (text.len() as u32).to_be_bytes();
+        [&length[..], text.as_bytes()].concat()
     }
 
     #[test]

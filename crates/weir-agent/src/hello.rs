@@ -64,20 +64,20 @@ pub fn greet(
     writer: &mut impl Write,
     weir: &str,
 ) -> Result<Hello, HelloError> {
-    let own = Hello { magic: MAGIC.to_owned(), protocol: PROTOCOL, weir: weir.to_owned() };
-    frame::write(writer, &own)?;
-    let mut other: Hello = frame::read(reader)?.ok_or(HelloError::Silent)?;
+    let ours = Hello { magic: MAGIC.to_owned(), protocol: PROTOCOL, weir: weir.to_owned() };
+    frame::write(writer, &ours)?;
+    let mut peer: Hello = frame::read(reader)?.ok_or(HelloError::Silent)?;
     // Whoever it is, a message quotes a line of it and not megabytes.
-    for text in [&mut other.magic, &mut other.weir] {
+    for text in [&mut peer.magic, &mut peer.weir] {
         let end = text.char_indices().nth(LONGEST).map(|(at, _)| at);
         text.truncate(end.unwrap_or(text.len()));
     }
-    if other.magic != MAGIC {
-        return Err(HelloError::Stranger(other.magic));
+    if peer.magic != MAGIC {
+        return Err(HelloError::Stranger(peer.magic));
     }
-    match other.protocol {
-        PROTOCOL => Ok(other),
-        theirs => Err(HelloError::Version { theirs, weir: other.weir }),
+    match peer.protocol {
+        PROTOCOL => Ok(peer),
+        theirs => Err(HelloError::Version { theirs, weir: peer.weir }),
     }
 }
 

@@ -42,8 +42,8 @@ impl<W: Write + AsFd> Patient<W> {
                 Ok(_) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
-            let begun = begun.get_or_insert_with(Instant::now);
-            self.given_up = !(self.may_wait)(begun.elapsed());
+            let since = begun.get_or_insert_with(Instant::now);
+            self.given_up = !(self.may_wait)(since.elapsed());
         }
         Err(io::ErrorKind::TimedOut.into())
     }
@@ -73,8 +73,8 @@ mod tests {
         let mut patient = Patient::new(own, |_| true);
         let sent: Vec<u8> = (0..1 << 20).map(|byte: u32| byte as u8).collect();
         let reader = std::thread::spawn(move || {
-            let mut got = Vec::new();
-            theirs.read_to_end(&mut got).map(|_| got)
+            let mut received = Vec::new();
+            theirs.read_to_end(&mut received).map(|_| received)
         });
         patient.write_all(&sent).unwrap();
         drop(patient);

@@ -5,6 +5,8 @@
 //! runs, in the order A B B A. A pair of neighbouring stretches is a replicate: both are new instances. The ratio of
 //! these pairs is compared with the ratio of the blocks, by the interval of the difference of their logarithms.
 
+use std::collections::BTreeSet;
+
 use weir_model::record::{Phase, Validity};
 use weir_model::study::{ArmRole, Metric, Study};
 use weir_record::Run;
@@ -43,31 +45,36 @@ pub struct Choice {
 pub fn choose(study: &Study, loads: &[LoadFindings]) -> Option<Choice> {
     let metric = study.objective.metric;
     let load = loads.iter().find(|load| load.metrics.contains(&metric) && load.is_usable())?;
-    let known = || ratios(load, metric);
-    let change = |found: &&Comparison| {
-        find(study, &found.arm).is_some_and(|arm| arm.role == ArmRole::Change)
-    };
-    let largest = |wanted: Verdict| {
-        known()
-            .filter(change)
-            .filter(|c| c.verdict == wanted)
-            .max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))
-    };
+    let comparisons: Vec<&Comparison> = ratios(load, metric).collect();
+    let changes: Vec<&Comparison> = comparisons
+        .iter()
+        .copied()
+        .filter(|c| find(study, &c.arm).is_some_and(|arm| arm.role == ArmRole::Change))
+        .collect();
     let words = names::metric_words(metric);
     let (found, why) = None
         .or_else(|| {
-            let best = largest(Verdict::Better)?;
+            let best = find_largest(&changes, Verdict::Better)?;
             Some((best, format!("it is the best arm by {words}")))
         })
         .or_else(|| {
-            let worst = largest(Verdict::Worse)?;
+            let worst = find_largest(&changes, Verdict::Worse)?;
             Some((worst, format!("no arm is better by {words}, and it differs most")))
         })
         .or_else(|| {
-            let first = known().find(change).or(known().next())?;
+            let first = changes.first().or(comparisons.first())?;
             Some((first, format!("no arm differs by {words}, and it is the first")))
         })?;
     Some(of(load, found, why))
+}
+
+/// Finds the comparison with the given verdict whose ratio is furthest from 1.
+fn find_largest<'a>(changes: &[&'a Comparison], wanted: Verdict) -> Option<&'a Comparison> {
+    changes
+        .iter()
+        .copied()
+        .filter(|c| c.verdict == wanted)
+        .max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))
 }
 
 /// Returns the comparisons on a metric that have a ratio.
@@ -117,40 +124,44 @@ pub(crate) fn check(
     let Some(choice) = measured(run, loads).or_else(|| choose(study, loads)) else {
         return Some(without(study, "no arm has a ratio side by side"));
     };
-    let mut found = without(study, "the run ended before it");
-    (found.load, found.arm, found.against, found.chosen) =
+    let mut findings = without(study, "the run ended before it");
+    (findings.load, findings.arm, findings.against, findings.chosen) =
         (choice.load.clone(), choice.arm.clone(), choice.against.clone(), choice.why);
     let load = loads.iter().find(|load| load.load == choice.load);
-    let together = load.and_then(|load| load.comparison(&choice.arm, found.metric));
+    let together = load.and_then(|load| load.comparison(&choice.arm, findings.metric));
     if let Some(together) = together {
-        found.together = (together.ratio, together.interval);
-        let sample = replicates(run, &mut found, choice.merged);
+        findings.together = (together.ratio, together.interval);
+        let sample = replicates(run, &mut findings, choice.merged);
         if run.trials_in(Phase::is_alone).next().is_some() {
-            "no two neighbouring stretches could both be used".clone_into(&mut found.because);
+            "no two neighbouring stretches could both be used".clone_into(&mut findings.because);
         }
-        judge(study, &mut found, together, sample, tests);
+        judge(study, &mut findings, together, sample, tests);
         if load.is_some_and(|load| !load.phases.is_empty()) {
-            found.because +=
+            findings.because +=
                 "; side by side an arm changed during the run, and alone every instance is new";
         }
     }
-    found.words = sentence(study, &found);
-    Some(found)
+    findings.words = sentence(study, &findings);
+    Some(findings)
 }
 
 /// Returns the arms that were measured alone, even if today's rules would choose others.
 fn measured(run: &Run, loads: &[LoadFindings]) -> Option<Choice> {
     let study = &run.header.study;
-    let trials = || run.trials_in(Phase::is_alone);
-    let load = loads.iter().find(|load| trials().any(|trial| trial.load == load.load))?;
-    let was_alone =
-        |arm: &String| trials().any(|trial| trial.load == load.load && trial.arm == *arm);
-    let mut known = ratios(load, study.objective.metric);
-    let found = known.find(|c| was_alone(&c.arm) && was_alone(&c.against))?;
+    let load = loads
+        .iter()
+        .find(|load| run.trials_in(Phase::is_alone).any(|trial| trial.load == load.load))?;
+    let arms: BTreeSet<&str> = run
+        .trials_in(Phase::is_alone)
+        .filter(|trial| trial.load == load.load)
+        .map(|trial| &*trial.arm)
+        .collect();
+    let comparison = ratios(load, study.objective.metric)
+        .find(|c| arms.contains(&*c.arm) && arms.contains(&*c.against))?;
     let why = choose(study, loads)
-        .filter(|choice| choice.arm == found.arm)
+        .filter(|choice| choice.arm == comparison.arm)
         .map_or_else(String::new, |choice| choice.why);
-    Some(of(load, found, why))
+    Some(of(load, comparison, why))
 }
 
 fn without(study: &Study, because: &str) -> AloneFindings {
@@ -189,17 +200,7 @@ fn replicates(run: &Run, found: &mut AloneFindings, merged: u32) -> Vec<f64> {
         Validity::Valid
     };
     let values = Values::new(run, &data);
-    let place = |name: &str| study.arms.iter().position(|arm| arm.name == name);
-    let typical = |arm: &str, blocks: &[usize]| {
-        let arm = place(arm)?;
-        let usable = blocks.iter().copied().filter(|block| data.usable(*block, arm).is_some());
-        let usable: Vec<usize> = usable.collect();
-        if found.metric.response_quantile().is_none() {
-            return Some(values.value(found.metric, arm, &usable));
-        }
-        let each = groups(&usable, merged.max(1) as usize);
-        typical_of(each.map(|group| values.value(found.metric, arm, group)))
-    };
+
     // Blocks of each stretch, with the session and the arm. Paired before they are judged: one that may not be used
     // takes its neighbour with it and no other.
     let mut stretches: Vec<((u32, &str), Vec<usize>)> = Vec::new();
@@ -219,18 +220,37 @@ fn replicates(run: &Run, found: &mut AloneFindings, merged: u32) -> Vec<f64> {
     let whose: Vec<(u32, &str)> = stretches.iter().map(|(whose, _)| *whose).collect();
     pairs(&whose)
         .into_iter()
-        .filter_map(|(one, other)| {
-            let mut both = [one, other].map(|place| {
-                let ((_, arm), blocks) = &stretches[place];
-                typical(arm, blocks)
+        .filter_map(|(first, second)| {
+            let mut both = [first, second].map(|index| {
+                let ((_, arm), blocks) = &stretches[index];
+                typical_value(&values, found.metric, merged, arm, blocks)
             });
-            if whose[one].1 == found.against {
+            if whose[first].1 == found.against {
                 both.reverse();
             }
             let [arm, against] = both;
             Some(relative_difference(arm? / against?)).filter(|difference| !difference.is_nan())
         })
         .collect()
+}
+
+/// Returns the typical value of an arm in the usable blocks of a stretch.
+fn typical_value(
+    values: &Values<'_>,
+    metric: Metric,
+    merged: u32,
+    arm: &str,
+    blocks: &[usize],
+) -> Option<f64> {
+    let data = values.data;
+    let arm = data.study.arms.iter().position(|known| known.name == arm)?;
+    let usable: Vec<usize> =
+        blocks.iter().copied().filter(|block| data.usable(*block, arm).is_some()).collect();
+    if metric.response_quantile().is_none() {
+        return Some(values.value(metric, arm, &usable));
+    }
+    let replicates = groups(&usable, merged.max(1) as usize);
+    typical_of(replicates.map(|group| values.value(metric, arm, group)))
 }
 
 /// Returns the pseudo-median of times, computed on their logarithms. An infinite time counts as the longest.
@@ -246,22 +266,29 @@ const LARGEST: f64 = 50.0;
 /// Returns the ratio alone divided by the ratio side by side, with its interval, and the logarithm of the ratio side by
 /// side.
 fn change(found: &AloneFindings, alone: f64, together: f64) -> ((f64, (f64, f64)), f64) {
-    let log_of = |ratio: f64| ratio.ln().clamp(-LARGEST, LARGEST);
-    let logs = |(ratio, (low, high)): (f64, (f64, f64)), confidence| {
-        let [low, high] = [low, high].map(log_of);
-        let interval = Interval { low, high, confidence };
-        (log_of(ratio), interval)
-    };
-    let own = logs(found.alone, alone);
-    let side_by_side = logs(found.together, together);
-    let change = difference(own, side_by_side);
-    let ratio = |log: f64| match log {
-        log if log > LARGEST / 2.0 => f64::INFINITY,
-        log if log < -LARGEST / 2.0 => 0.0,
-        log => log.exp(),
-    };
-    let interval = (ratio(change.low), ratio(change.high));
-    ((ratio(own.0 - side_by_side.0), interval), side_by_side.0)
+    let alone_log = log_figure(found.alone, alone);
+    let side_by_side = log_figure(found.together, together);
+    let change = difference(alone_log, side_by_side);
+    let interval = (exp_unbounded(change.low), exp_unbounded(change.high));
+    ((exp_unbounded(alone_log.0 - side_by_side.0), interval), side_by_side.0)
+}
+
+/// Returns a ratio and its interval on the logarithmic scale.
+fn log_figure(figure: (f64, (f64, f64)), confidence: f64) -> (f64, Interval) {
+    let (ratio, (low, high)) = figure;
+    let [ratio, low, high] = [ratio, low, high].map(|value| value.ln().clamp(-LARGEST, LARGEST));
+    (ratio, Interval { low, high, confidence })
+}
+
+/// Returns the ratio of a logarithm, infinite or 0 if the logarithm stands for that.
+fn exp_unbounded(log: f64) -> f64 {
+    if log > LARGEST / 2.0 {
+        f64::INFINITY
+    } else if log < -LARGEST / 2.0 {
+        0.0
+    } else {
+        log.exp()
+    }
 }
 
 /// Fills in the ratio alone, its change from the ratio side by side, and the verdict. Only arms whose ratio is bounded
@@ -274,12 +301,12 @@ fn judge(
     tests: &mut SignedRank,
 ) {
     let objective = &study.objective;
-    let own: Vec<usize> = (0..sample.len()).collect();
+    let instances: Vec<usize> = (0..sample.len()).collect();
     found.n = sample.len() as u32;
     if sample.is_empty() {
         found.validity = Validity::Invalid;
     }
-    let Some(alone) = Estimate::of(tests, &sample, &own, objective.confidence) else {
+    let Some(alone) = Estimate::of(tests, &sample, &instances, objective.confidence) else {
         return;
     };
     found.alone = (ratio_of(alone.value), alone.interval.ratios());
@@ -288,11 +315,10 @@ fn judge(
     found.tolerance = objective.band.max((SHARE_OF_EFFECT * log.abs()).exp_m1());
     let (low, high) = found.change.1;
     let within = |band: f64| low >= 1.0 / (1.0 + band) && high <= 1.0 + band;
-    let percent = |share: f64| format!("{} %", (share * 1e3).round() / 1e1);
-    let band = percent(objective.band);
+    let band = format_percent(objective.band);
     let of_what =
         if found.tolerance > objective.band { "a quarter of the effect" } else { "the band" };
-    let tolerance = format!("{} ({of_what})", percent(found.tolerance));
+    let tolerance = format!("{} ({of_what})", format_percent(found.tolerance));
     let change = format!(
         "the ratio alone is {:.3} times the one side by side (interval {low:.3} to {high:.3})",
         found.change.0
@@ -321,6 +347,10 @@ fn judge(
     };
 }
 
+fn format_percent(share: f64) -> String {
+    format!("{} %", (share * 1e3).round() / 1e1)
+}
+
 /// Returns true if an interval is less certain than the study demands. Compares confidences as typed (0.95), not as
 /// rounded by the arithmetic before.
 fn change_is_unsure(alone: &Estimate, together: &Comparison, asked: f64) -> bool {
@@ -330,14 +360,11 @@ fn change_is_unsure(alone: &Estimate, together: &Comparison, asked: f64) -> bool
 /// Summarises the findings in one sentence.
 fn sentence(study: &Study, found: &AloneFindings) -> String {
     let AloneFindings { arm, against, .. } = found;
-    let figures = |(ratio, (low, high)): (f64, (f64, f64))| {
-        format!("{ratio:.3} times ({low:.3} to {high:.3})")
-    };
     let confidence = (study.objective.confidence * 1e4).round() / 1e2;
     let both = format!(
         "{arm} against {against} {} alone, {} side by side ({confidence} % intervals)",
-        figures(found.alone),
-        figures(found.together)
+        format_figure(found.alone),
+        format_figure(found.together)
     );
     let words = names::metric_words(found.metric);
     match found.verdict {
@@ -359,14 +386,19 @@ fn sentence(study: &Study, found: &AloneFindings) -> String {
     }
 }
 
+fn format_figure(figure: (f64, (f64, f64))) -> String {
+    let (ratio, (low, high)) = figure;
+    format!("{ratio:.3} times ({low:.3} to {high:.3})")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn stretches_are_paired_within_a_session_and_each_once() {
-        let whole = [(0, "a"), (0, "b"), (0, "b"), (0, "a")];
-        assert_eq!(pairs(&whole), [(0, 1), (2, 3)]);
+        let complete = [(0, "a"), (0, "b"), (0, "b"), (0, "a")];
+        assert_eq!(pairs(&complete), [(0, 1), (2, 3)]);
         // One that an interruption has left alone is in no pair.
         let cut = [(0, "a"), (0, "b"), (0, "b"), (1, "b"), (1, "a"), (1, "a")];
         assert_eq!(pairs(&cut), [(0, 1), (3, 4)]);
@@ -375,11 +407,10 @@ mod tests {
     }
     #[test]
     fn times_without_end_are_the_longest() {
-        let of = |times: &[f64]| typical_of(times.iter().copied());
-        let known = of(&[1e6, 1e6, f64::NAN]).unwrap();
-        assert!((known / 1e6 - 1.0).abs() < 1e-9, "{known}");
-        let open = of(&[1e6, 1e6, f64::INFINITY, f64::INFINITY]).unwrap();
+        let finite = typical_of([1e6, 1e6, f64::NAN].into_iter()).unwrap();
+        assert!((finite / 1e6 - 1.0).abs() < 1e-9, "{finite}");
+        let open = typical_of([1e6, 1e6, f64::INFINITY, f64::INFINITY].into_iter()).unwrap();
         assert!(open > 1e12, "{open}");
-        assert_eq!(of(&[f64::NAN]), None);
+        assert_eq!(typical_of([f64::NAN].into_iter()), None);
     }
 }

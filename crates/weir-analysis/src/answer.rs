@@ -59,18 +59,18 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
     let both: Vec<String> =
         [limits, compared].into_iter().filter(|sentence| !sentence.is_empty()).collect();
     let text = format!("{under}{}", both.join(" "));
-    let others = tail::hidden(study, load).into_iter().chain(unanswered(load)).chain(changed(load));
     let idle = match &*load.idle {
         "" => "",
         _ => idle::ANSWER,
     };
     let noted = [load.fresh.clone(), idle.to_owned(), looks::early(load)].into_iter();
-    let others = others
+    std::iter::once(text)
+        .chain(tail::hidden(study, load))
+        .chain(unanswered(load))
+        .chain(changed(load))
         .chain(noted.filter(|note| !note.is_empty()))
         .chain(load.ineffective.iter().map(Ineffective::sentence))
-        .chain(load.rests.iter().cloned());
-    std::iter::once(text)
-        .chain(others)
+        .chain(load.rests.iter().cloned())
         .chain(warning(study, load))
         .collect::<Vec<String>>()
         .join(" ")
@@ -95,13 +95,13 @@ fn changed(load: &LoadFindings) -> Option<String> {
         "" => String::new(),
         evidence => format!("; {evidence}"),
     };
-    let others = match others.len() {
+    let more = match others.len() {
         0 => String::new(),
         1 => " One more such change is in the report.".to_owned(),
         count => format!(" {count} more such changes are in the report."),
     };
     Some(format!(
-        "{} changed at second {:.0} ({figures}{why}), so its figures over all blocks mix the two.{others}",
+        "{} changed at second {:.0} ({figures}{why}), so its figures over all blocks mix the two.{more}",
         first.arm, first.at_s
     ))
 }
@@ -121,8 +121,8 @@ fn unanswered(load: &LoadFindings) -> Option<String> {
 
 /// Returns "backlog-alone is inert (net.core.somaxconn is 128)" for an arm that changes nothing else.
 fn inert_clause(inert: &[InertArm], arm: &str) -> Option<String> {
-    let found = inert.iter().find(|inert| inert.arm == arm && inert.whole)?;
-    Some(format!("{arm} is inert ({})", found.why()))
+    let inert_arm = inert.iter().find(|inert| inert.arm == arm && inert.whole)?;
+    Some(format!("{arm} is inert ({})", inert_arm.why()))
 }
 
 /// Appends a last sentence if the run was cut short.
@@ -141,15 +141,16 @@ fn one_arm_under_many(study: &Study, loads: &[&LoadFindings]) -> Option<String> 
     let ([arm], [_, _, ..]) = (&study.arms[..], loads) else {
         return None;
     };
-    let found: Option<Vec<(&str, &LimitFindings)>> =
-        loads.iter().map(|load| Some((&*load.load, load.limits.first()?))).collect();
-    let found = found?;
+    let limits: Vec<(&str, &LimitFindings)> = loads
+        .iter()
+        .map(|load| Some((&*load.load, load.limits.first()?)))
+        .collect::<Option<_>>()?;
     let mut parts = Vec::new();
     for verdict in [Holding::Holds, Holding::DoesNotHold, Holding::NotShown, Holding::Invalid] {
-        let such = found.iter().filter(|(_, limit)| limit.verdict == verdict);
-        let such: Vec<(&str, &LimitFindings)> = such.copied().collect();
-        if let Some((_, first)) = such.first() {
-            parts.push(format!("{} under {}", stays(&arm.name, first), listed(&such)));
+        let alike: Vec<(&str, &LimitFindings)> =
+            limits.iter().filter(|(_, limit)| limit.verdict == verdict).copied().collect();
+        if let Some((_, first)) = alike.first() {
+            parts.push(format!("{} under {}", stays(&arm.name, first), listed(&alike)));
         }
     }
     Some(format!("{}.", capitalized(study, &parts.join("; "))))
@@ -157,11 +158,11 @@ fn one_arm_under_many(study: &Study, loads: &[&LoadFindings]) -> Option<String> 
 
 /// Returns `held-0 (2.1 ms), held-10k (3.4 ms) and held-25k (5 ms)`, with the estimate of each load that has one.
 fn listed(loads: &[(&str, &LimitFindings)]) -> String {
-    let each = loads.iter().map(|(load, found)| match found.value_ns {
+    let names = loads.iter().map(|(load, limit)| match limit.value_ns {
         value if value.is_finite() => format!("{load} ({} ms)", ms(value)),
         _ => (*load).to_owned(),
     });
-    names::listed(&each.collect::<Vec<_>>())
+    names::listed(&names.collect::<Vec<_>>())
 }
 
 /// Returns a sentence about the arms that stay within the study's limit; empty without a limit. Leaves out the A/A arm,
@@ -181,9 +182,9 @@ fn within(study: &Study, load: &LoadFindings) -> String {
 }
 
 /// Returns "nginx stays within 30 ms", or another clause for the limit's verdict.
-fn stays(arm: &str, found: &LimitFindings) -> String {
-    let limit = ms(found.limit_ns as f64);
-    match found.verdict {
+fn stays(arm: &str, findings: &LimitFindings) -> String {
+    let limit = ms(findings.limit_ns as f64);
+    match findings.verdict {
         Holding::Holds => format!("{arm} stays within {limit} ms"),
         Holding::DoesNotHold => format!("{arm} does not stay within {limit} ms"),
         Holding::NotShown => {
@@ -194,17 +195,17 @@ fn stays(arm: &str, found: &LimitFindings) -> String {
 }
 
 /// Returns "nginx stays within 30 ms (0.99 quantile 2.10 ms, 95 % interval 1.90 to 2.40)".
-fn limit_of(study: &Study, found: &LimitFindings) -> String {
-    let what = stays(&found.arm, found);
-    if !found.value_ns.is_finite() {
-        return format!("{what} ({})", found.because);
+fn limit_of(study: &Study, limit: &LimitFindings) -> String {
+    let clause = stays(&limit.arm, limit);
+    if !limit.value_ns.is_finite() {
+        return format!("{clause} ({})", limit.because);
     }
-    let (low, high) = found.interval_ns;
-    let quantile = found.metric.response_quantile().unwrap_or_default();
+    let (low, high) = limit.interval_ns;
+    let quantile = limit.metric.response_quantile().unwrap_or_default();
     let confidence = (study.objective.confidence * 1e4).round() / 1e2;
     format!(
-        "{what} (the {quantile} quantile of the response time is {} ms, {confidence} % interval {} to {})",
-        ms(found.value_ns),
+        "{clause} (the {quantile} quantile of the response time is {} ms, {confidence} % interval {} to {})",
+        ms(limit.value_ns),
         ms(low),
         ms(high)
     )
@@ -212,52 +213,38 @@ fn limit_of(study: &Study, found: &LimitFindings) -> String {
 
 fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     let metric = study.objective.metric;
-    let of = |verdict: Verdict| -> Vec<&Comparison> {
-        load.comparisons
-            .iter()
-            .filter(|c| {
-                c.metric == metric && c.verdict == verdict && role(study, &c.arm) == ArmRole::Change
-            })
-            .collect()
-    };
-    let mut shown = [of(Verdict::Better), of(Verdict::Worse)].concat();
+    let mut shown =
+        [changes(study, load, Verdict::Better), changes(study, load, Verdict::Worse)].concat();
     // By size, whichever the direction that is better: the largest change of the ratio first.
     shown.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
-    let is_other = |c: &&Comparison| are_different_proxies(study, &c.arm, &c.against);
-    let (others_shown, shown): (Vec<_>, Vec<_>) = shown.into_iter().partition(is_other);
+    let (others_shown, shown) = split_proxies(study, shown);
     let mut parts: Vec<String> = Vec::new();
     let idle = !load.idle.is_empty();
-    for (place, comparison) in shown.iter().enumerate() {
-        parts.push(effect(study, comparison, (place == 0, idle)));
+    for (index, comparison) in shown.iter().enumerate() {
+        parts.push(effect(study, comparison, index == 0, idle));
     }
-    for (place, comparison) in others_shown.iter().enumerate() {
-        parts.push(proxies::effect(study, comparison, (place == 0, idle)));
+    for (index, comparison) in others_shown.iter().enumerate() {
+        parts.push(proxies::effect(study, comparison, index == 0, idle));
     }
-    let others = |count: usize| {
-        if shown.is_empty() || count == 0 { "" } else { "other " }
-    };
-    // No difference is no effect of a level that is not in force.
-    let in_force = |all: Vec<_>| -> Vec<&Comparison> {
-        all.into_iter().filter(|c: &&Comparison| inert_clause(inert, &c.arm).is_none()).collect()
-    };
-    let (others_equivalent, equivalent): (Vec<_>, Vec<_>) =
-        in_force(of(Verdict::Equivalent)).into_iter().partition(is_other);
-    let (others_open, open): (Vec<_>, Vec<_>) =
-        in_force(of(Verdict::Inconclusive)).into_iter().partition(is_other);
+    let qualifier = if shown.is_empty() { "" } else { "other " };
+    let all_equivalent = changes(study, load, Verdict::Equivalent);
+    let all_open = changes(study, load, Verdict::Inconclusive);
+    let without_difference = [&all_equivalent[..], &all_open].concat();
+    let (others_equivalent, equivalent) = split_proxies(study, drop_inert(inert, all_equivalent));
+    let (others_open, open) = split_proxies(study, drop_inert(inert, all_open));
     parts.extend(proxies::no_difference(study, &others_equivalent));
     parts.extend(proxies::no_difference(study, &others_open));
     if !equivalent.is_empty() {
         let band = (study.objective.band * 1e4).round() / 1e2;
-        let (who, verb) = subject(&equivalent, others(equivalent.len()), "makes", "make");
+        let (who, verb) = subject(&equivalent, qualifier, "makes", "make");
         parts.push(format!("{who} {verb} no difference beyond {band} %"));
     }
     if !open.is_empty() {
-        let (who, verb) = subject(&open, others(open.len()), "makes", "make");
+        let (who, verb) = subject(&open, qualifier, "makes", "make");
         parts.push(format!("{who} {verb} no difference that could be shown"));
     }
-    let idle = [of(Verdict::Equivalent), of(Verdict::Inconclusive)].concat();
-    parts.extend(idle.iter().filter_map(|c| inert_clause(inert, &c.arm)));
-    let invalid = of(Verdict::Invalid);
+    parts.extend(without_difference.iter().filter_map(|c| inert_clause(inert, &c.arm)));
+    let invalid = changes(study, load, Verdict::Invalid);
     if !invalid.is_empty() {
         let (who, verb) = subject(&invalid, "", "has", "have");
         let metric = names::metric_words(metric);
@@ -270,18 +257,44 @@ fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     format!("{text}{}.", compared_with(study))
 }
 
+/// Returns the changes with the given verdict by the objective's metric.
+fn changes<'a>(study: &Study, load: &'a LoadFindings, verdict: Verdict) -> Vec<&'a Comparison> {
+    let metric = study.objective.metric;
+    load.comparisons
+        .iter()
+        .filter(|c| c.metric == metric && c.verdict == verdict)
+        .filter(|c| role(study, &c.arm) == ArmRole::Change)
+        .collect()
+}
+
+/// Splits off the comparisons of different proxies, which come first.
+fn split_proxies<'a>(
+    study: &Study,
+    comparisons: Vec<&'a Comparison>,
+) -> (Vec<&'a Comparison>, Vec<&'a Comparison>) {
+    comparisons.into_iter().partition(|c| are_different_proxies(study, &c.arm, &c.against))
+}
+
+/// Drops inert arms: no difference is no effect of a level that is not in force.
+fn drop_inert<'a>(inert: &[InertArm], mut comparisons: Vec<&'a Comparison>) -> Vec<&'a Comparison> {
+    comparisons.retain(|c| inert_clause(inert, &c.arm).is_none());
+    comparisons
+}
+
 /// Returns a clause that says which arm each arm is compared with; empty if that is the baseline for all.
 fn compared_with(study: &Study) -> &'static str {
-    match study.arms.iter().all(|arm| arm.against == 0) {
-        true => "",
-        false if are_steps(study) => " (each step against the one before it)",
-        false => " (each against the arm that differs from it in nothing else)",
+    if study.arms.iter().all(|arm| arm.against == 0) {
+        ""
+    } else if are_steps(study) {
+        " (each step against the one before it)"
+    } else {
+        " (each against the arm that differs from it in nothing else)"
     }
 }
 
 /// Returns "keepalive makes nginx carry 2.61 times as much (95 % interval 2.55 to 2.66)"; after the first comparison
 /// only "access_log off 1.08 times (1.03 to 1.12)". If nobody was busy, the text says "answer" instead of "carry".
-fn effect(study: &Study, comparison: &Comparison, (first, idle): (bool, bool)) -> String {
+fn effect(study: &Study, comparison: &Comparison, first: bool, idle: bool) -> String {
     let Comparison { arm, ratio, .. } = comparison;
     if let Some(text) = without_bound(comparison) {
         return text;
@@ -291,7 +304,7 @@ fn effect(study: &Study, comparison: &Comparison, (first, idle): (bool, bool)) -
         return format!("{arm} {ratio:.2} times ({interval})");
     }
     let proxy = find(study, arm).map_or(&study.proxy, |arm| study.proxy_of(arm)).kind.title();
-    let what = match comparison.metric {
+    let clause = match comparison.metric {
         Metric::Rate if idle => format!("{proxy} answer {ratio:.2} times as many requests"),
         Metric::Rate => format!("{proxy} carry {ratio:.2} times as much"),
         Metric::ReceivedBytes => format!("{proxy} pass on {ratio:.2} times as many bytes"),
@@ -304,7 +317,7 @@ fn effect(study: &Study, comparison: &Comparison, (first, idle): (bool, bool)) -
         }
     };
     let confidence = (study.objective.confidence * 1e4).round() / 1e2;
-    format!("{arm} makes {what} ({confidence} % interval {interval})")
+    format!("{arm} makes {clause} ({confidence} % interval {interval})")
 }
 
 /// Returns a clause for two arms of which one typically has no figure, so that the ratio is unbounded; `None` for other
@@ -375,6 +388,5 @@ fn warning(study: &Study, load: &LoadFindings) -> Option<String> {
 }
 
 fn role(study: &Study, arm: &str) -> ArmRole {
-    let found = study.arms.iter().find(|known| known.name == arm);
-    found.map_or(ArmRole::Change, |arm| arm.role)
+    find(study, arm).map_or(ArmRole::Change, |arm| arm.role)
 }

@@ -3,8 +3,8 @@
 
 use weir_model::load::Lifetime;
 use weir_model::record::{
-    ConnectionCounts, GeneratorShare, GeneratorStart, PartRecord, Phase, QuantileSummary,
-    RunHeader, TrialRecord, Validity,
+    GeneratorShare, GeneratorStart, PartRecord, Phase, QuantileSummary, RunHeader, TrialRecord,
+    Validity,
 };
 use weir_model::study::{Arm, LoadSpec, Metric, Study};
 use weir_record::Run;
@@ -20,19 +20,21 @@ pub(crate) const RECEIVE: u64 = 64 * 1024;
 /// Returns the recorded reasons of rules that no longer exist: the lab that recorded them knew more than today's rules
 /// can find out.
 fn only_the_lab(trial: &TrialRecord) -> impl Iterator<Item = Reason> {
-    let unknown = |rule: &str| RULES.iter().all(|known| known.name != rule);
     trial
         .validity
         .iter()
-        .filter(move |reason| unknown(&reason.rule))
+        .filter(|reason| RULES.iter().all(|known| known.name != reason.rule))
         .map(|reason| Reason { reason: reason.clone(), size: 0.0 })
 }
 
 /// Returns the reasons against a trial by itself, and against each of several generators in it.
 pub(crate) fn of_trial(trial: &TrialRecord, header: &RunHeader) -> Vec<Reason> {
-    let known = evidence(trial, header);
-    let each = of_generators(trial, &known, header);
-    std::iter::once(&known).chain(&each).flat_map(|known| judge(Use::Study, known)).collect()
+    let of_trial = evidence(trial, header);
+    let generators = of_generators(trial, &of_trial, header);
+    std::iter::once(&of_trial)
+        .chain(&generators)
+        .flat_map(|evidence| judge(Use::Study, evidence))
+        .collect()
 }
 
 /// A continuous trial, with sums over all of its blocks.
@@ -53,48 +55,33 @@ pub(crate) type Lag = Vec<(&'static str, u64, u64)>;
 
 impl<'a> Part<'a> {
     fn of(run: &'a Run, part: &'a PartRecord, load: &'a LoadSpec) -> Part<'a> {
-        let own = run
+        let trials: Vec<&TrialRecord> = run
             .trials_in(|_| true)
-            .filter(|trial| trial.load == load.name && trial.phase == part.phase);
-        let own: Vec<&TrialRecord> = own.filter(|trial| holds(part, trial)).collect();
-        let others = run.trials().filter(|trial| is_with(part, trial));
-        let all: Vec<&TrialRecord> = own.iter().copied().chain(others).collect();
-        let total = |field| sum(all.iter().copied(), field) as u64;
-        let typical = |field: fn(&QuantileSummary) -> u64| {
-            let lag = median(own.iter().map(|trial| field(&trial.dispatch_lag)));
-            let response = median(own.iter().map(|trial| field(&trial.response_time)));
-            (lag, response)
-        };
-        let lag = [("p50", typical(|times| times.p50)), ("p99", typical(|times| times.p99))];
-        let hosts = own.first().map_or(&[][..], |trial| &trial.generators[..]);
-        let of_host = |host: &'a str| {
-            let shares = own
-                .iter()
-                .copied()
-                .flat_map(|trial: &'a TrialRecord| &trial.generators)
-                .filter(move |share| share.host == host);
-            let typical = |field: fn(&GeneratorShare) -> u64| median(shares.clone().map(field));
-            let lag = [
-                ("p50", typical(|one| one.dispatch_lag[0])),
-                ("p99", typical(|one| one.dispatch_lag[1])),
-            ];
-            let response =
-                [typical(|one| one.response_time[0]), typical(|one| one.response_time[1])];
-            lag.into_iter().zip(response).map(|((name, lag), of)| (name, lag, of)).collect()
-        };
+            .filter(|trial| trial.load == load.name && trial.phase == part.phase)
+            .filter(|trial| holds(part, trial))
+            .collect();
+        let all: Vec<&TrialRecord> = trials
+            .iter()
+            .copied()
+            .chain(run.trials().filter(|trial| is_with(part, trial)))
+            .collect();
+        let hosts = trials.first().map_or(&[][..], |trial| &trial.generators[..]);
         let generators = hosts
             .iter()
             .filter(|_| load.is_open())
-            .map(|share| (&*share.host, of_host(&share.host)));
+            .map(|share| (&*share.host, lag_of_host(&trials, &share.host)));
         Part {
             generators: generators.collect(),
             part,
             load,
-            responses: total(|slice| slice.completed_whole),
-            received_bytes: total(|slice| slice.received_bytes),
-            origin_connects: total(|slice| slice.origin_connects),
-            lag: if load.is_open() && !own.is_empty() {
-                lag.map(|(name, (lag, response))| (name, lag, response)).to_vec()
+            responses: sum(all.iter().copied(), |slice| slice.completed_whole) as u64,
+            received_bytes: sum(all.iter().copied(), |slice| slice.received_bytes) as u64,
+            origin_connects: sum(all.iter().copied(), |slice| slice.origin_connects) as u64,
+            lag: if load.is_open() && !trials.is_empty() {
+                vec![
+                    typical_lag("p50", &trials, |times| times.p50),
+                    typical_lag("p99", &trials, |times| times.p99),
+                ]
             } else {
                 Vec::new()
             },
@@ -106,15 +93,16 @@ impl<'a> Part<'a> {
     pub(crate) fn evidence(&self, arm: &str) -> Evidence<'static> {
         let part = self.part;
         let receives = self.responses.max(self.received_bytes / RECEIVE);
-        let own = part.arms.iter().find(|own| own.arm == arm);
+        let connections = part.arms.iter().find(|connections| connections.arm == arm);
         let asks = self.load.lifetime != Lifetime::Request;
-        let wanted = |counts: &ConnectionCounts| counts.wanted > 0;
         Evidence {
             lag: self.lag.clone(),
             starved: Some((part.starved, receives)),
             overflows: Some(self.overflows()),
-            asking: own.map(|own| own.asking).filter(|asking| asks && wanted(asking)),
-            held: own.map(|own| own.held).filter(wanted),
+            asking: connections
+                .map(|connections| connections.asking)
+                .filter(|asking| asks && asking.wanted > 0),
+            held: connections.map(|connections| connections.held).filter(|held| held.wanted > 0),
             start_spread: GeneratorStart::spread_ns(&part.starts),
             lost_nodes: part.lost_nodes.clone(),
             ..Evidence::default()
@@ -146,6 +134,35 @@ impl<'a> Part<'a> {
             responses: self.responses,
         }
     }
+}
+
+/// Returns a quantile's name with its typical dispatch lag and response time.
+fn typical_lag(
+    name: &'static str,
+    trials: &[&TrialRecord],
+    quantile: fn(&QuantileSummary) -> u64,
+) -> (&'static str, u64, u64) {
+    let lag = median(trials.iter().map(|trial| quantile(&trial.dispatch_lag)));
+    let response = median(trials.iter().map(|trial| quantile(&trial.response_time)));
+    (name, lag, response)
+}
+
+/// Returns the typical lag of the generator on `host`.
+fn lag_of_host(trials: &[&TrialRecord], host: &str) -> Lag {
+    let shares: Vec<&GeneratorShare> = trials
+        .iter()
+        .flat_map(|trial| &trial.generators)
+        .filter(|share| share.host == host)
+        .collect();
+    ["p50", "p99"]
+        .into_iter()
+        .enumerate()
+        .map(|(index, name)| {
+            let lag = median(shares.iter().map(|share| share.dispatch_lag[index]));
+            let response = median(shares.iter().map(|share| share.response_time[index]));
+            (name, lag, response)
+        })
+        .collect()
 }
 
 /// Returns the median, the higher one of two middle values; 0 if there are no values.
@@ -252,11 +269,11 @@ impl<'a> LoadData<'a> {
                         .map(|arm| before.is_none_or(|look| look.open.contains(&arm.name)))
                         .collect(),
                 );
-                let own = trials
+                let part_index = trials
                     .first()
                     .and_then(|trial| parts.iter().position(|part| holds(part.part, trial)));
                 // One that a kill has cut short has no record, and is the last of its session.
-                instances.push(own.unwrap_or(parts.len()));
+                instances.push(part_index.unwrap_or(parts.len()));
                 let mut block: Block<'a> = study.arms.iter().map(|_| None).collect();
                 for trial in trials {
                     if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
@@ -264,8 +281,8 @@ impl<'a> LoadData<'a> {
                         reasons.extend(only_the_lab(trial));
                         if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
                             reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
-                            let of_each = part.of_generators();
-                            reasons.extend(of_each.flat_map(|one| judge(Use::Study, &one)));
+                            let generators = part.of_generators();
+                            reasons.extend(generators.flat_map(|own| judge(Use::Study, &own)));
                             let hops = counters::hops(run, part.part, &trial.arm);
                             reasons.extend(hops.flat_map(|hop| judge(Use::Study, &hop.into())));
                         }
@@ -273,8 +290,8 @@ impl<'a> LoadData<'a> {
                     }
                 }
                 block
-            });
-        let blocks = blocks.collect();
+            })
+            .collect();
         LoadData {
             header: &run.header,
             study,
@@ -291,9 +308,10 @@ impl<'a> LoadData<'a> {
     /// Returns the median duration of a block, its unmeasured parts included, nanoseconds.
     pub(crate) fn block_ns(&self) -> u64 {
         median(self.blocks.iter().map(|block| {
-            let slices = || block.iter().flatten().flat_map(|judged| &judged.trial.slices);
-            let begin = slices().map(|slice| slice.start_ns).min().unwrap_or(0);
-            let end = slices().map(|slice| slice.start_ns + slice.measured_ns).max();
+            let slices: Vec<_> =
+                block.iter().flatten().flat_map(|judged| &judged.trial.slices).collect();
+            let begin = slices.iter().map(|slice| slice.start_ns).min().unwrap_or(0);
+            let end = slices.iter().map(|slice| slice.start_ns + slice.measured_ns).max();
             end.unwrap_or(0) - begin
         }))
     }

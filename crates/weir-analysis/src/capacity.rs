@@ -42,7 +42,7 @@ pub(crate) fn find(run: &Run) -> Option<CapacityFindings> {
 /// Replaces what the counters of slices say about the limit of each arm by the limiter that was found.
 pub(crate) fn name_limits(found: &mut CapacityFindings, limiters: &[LimiterFindings]) {
     for arm in &mut found.arms {
-        if let Some(limiter) = limiters.iter().find(|one| one.arm == arm.arm) {
+        if let Some(limiter) = limiters.iter().find(|limiter| limiter.arm == arm.arm) {
             arm.ran_out = limiter::sentence(limiter);
             arm.words = words::answer(arm);
         }
@@ -57,7 +57,7 @@ pub(crate) fn doubt_crowded(
     study: &Study,
 ) {
     for arm in study.arms.iter().filter(|arm| !study.proxy_of(arm).is_started()) {
-        let Some(limiter) = limiters.iter().find(|one| one.arm == arm.name) else {
+        let Some(limiter) = limiters.iter().find(|limiter| limiter.arm == arm.name) else {
             continue;
         };
         let evidence =
@@ -91,7 +91,7 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
             _ => None,
         })
         .collect();
-    let mut found = match record {
+    let mut capacity = match record {
         Some(record) => ended(record),
         None => Capacity {
             arm: name.clone(),
@@ -106,24 +106,24 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
         seconds: step.seconds,
         between: step.between,
     });
-    found.bracket = bracket.collect();
-    let trials = curve::Trials::of((run, data, arm), &steps, &found);
-    found.curve = trials.curve();
-    found.holds = trials.holds();
-    found.trials = trials.singly();
+    capacity.bracket = bracket.collect();
+    let trials = curve::Trials::of((run, data, arm), &steps, &capacity);
+    capacity.curve = trials.curve();
+    capacity.holds = trials.holds();
+    capacity.trials = trials.singly();
     if record.is_none() {
         let dwells = trials.dwells();
-        found.broke = lowest_broken(&found, &dwells);
-        found.carried = highest_carried(found.broke, &dwells);
+        capacity.broke = lowest_broken(&capacity, &dwells);
+        capacity.carried = highest_carried(capacity.broke, &dwells);
     }
-    found.knee = curve::knee(&found.curve);
-    if found.held_s == 0.0 {
-        found.held_s = curve::held(&found);
+    capacity.knee = curve::knee(&capacity.curve);
+    if capacity.held_s == 0.0 {
+        capacity.held_s = curve::held(&capacity);
     }
-    found.grows = growth::of(data, arm, &trials, &found);
-    found.ran_out = growth::ran_out(&found);
-    found.words = words::answer(&found);
-    found
+    capacity.grows = growth::of(data, arm, &trials, &capacity);
+    capacity.ran_out = growth::ran_out(&capacity);
+    capacity.words = words::answer(&capacity);
+    capacity
 }
 
 /// Returns the lowest rate above the highest one that a hold held, at which a trial of any length broke.
@@ -138,10 +138,10 @@ fn lowest_broken(found: &Capacity, dwells: &[CurvePoint]) -> Option<ObservedReco
 
 /// Returns the highest rate that a short trial carried, below all rates that broke.
 fn highest_carried(broke: Option<ObservedRecord>, dwells: &[CurvePoint]) -> Option<ObservedRecord> {
-    let broke = broke.map_or(f64::INFINITY, |broke| broke.rate);
+    let broken_rate = broke.map_or(f64::INFINITY, |broke| broke.rate);
     dwells
         .iter()
-        .filter(|trial| trial.holds && trial.rate < broke)
+        .filter(|trial| trial.holds && trial.rate < broken_rate)
         .max_by(|a, b| a.rate.total_cmp(&b.rate))
         .map(observed)
 }

@@ -96,8 +96,8 @@ impl<'a> Comparer<'a> {
             .map(|(index, _)| index)
             .collect();
         let mut family = Vec::new();
-        for (place, &arm) in arms.iter().enumerate() {
-            for &against in &arms[..place] {
+        for (index, &arm) in arms.iter().enumerate() {
+            for &against in &arms[..index] {
                 family.push(self.estimate(metric, (arm, against)));
             }
         }
@@ -115,23 +115,23 @@ impl<'a> Comparer<'a> {
     fn among(&mut self, pairs: &[Comparison], metric: Metric) -> Vec<Comparison> {
         let arms = &self.data.study.arms;
         let tests = pairs.iter().filter(is_valid).count();
-        let each = arms.iter().enumerate().skip(1).map(|(index, arm)| {
+        let compared = arms.iter().enumerate().skip(1).map(|(index, arm)| {
             let against = &arms[arm.against].name;
             if let Some(pair) =
                 pairs.iter().find(|pair| pair.arm == arm.name && pair.against == *against)
             {
                 return pair.clone();
             }
-            let mut own = self.estimate(metric, (index, arm.against));
+            let mut comparison = self.estimate(metric, (index, arm.against));
             match self.look {
-                Some(look) => correct_at(std::slice::from_mut(&mut own), look, self.data),
+                Some(look) => correct_at(std::slice::from_mut(&mut comparison), look, self.data),
                 None if self.is_of_matrix() => {}
-                None => correct_alone(&mut own, tests),
+                None => correct_alone(&mut comparison, tests),
             }
-            self.judge_all(std::slice::from_mut(&mut own));
-            own
+            self.judge_all(std::slice::from_mut(&mut comparison));
+            comparison
         });
-        each.collect()
+        compared.collect()
     }
 
     /// Applies Holm's correction to the changes compared on one metric. The A/A arm answers another question (is the
@@ -144,12 +144,10 @@ impl<'a> Comparer<'a> {
         if self.is_of_matrix() {
             return;
         }
-        let is_change = |c: &Comparison| {
-            let arm = self.data.study.arms.iter().find(|arm| arm.name == c.arm);
-            arm.is_some_and(|arm| arm.role == ArmRole::Change)
-        };
         let (mut changes, same): (Vec<_>, Vec<_>) =
-            family.iter_mut().filter(is_valid).partition(|c| is_change(c));
+            family.iter_mut().filter(is_valid).partition(|c| {
+                names::find(self.data.study, &c.arm).is_some_and(|arm| arm.role == ArmRole::Change)
+            });
         holm_over(&mut changes);
         for comparison in same {
             correct_alone(comparison, changes.len());
@@ -166,47 +164,47 @@ impl<'a> Comparer<'a> {
                 return comparison;
             }
         };
-        let asked = self.data.study.objective.confidence;
-        let confidence = self.look.map_or(asked, |look| look.confidence);
+        let overall = self.data.study.objective.confidence;
+        let confidence = self.look.map_or(overall, |look| look.confidence);
         let sample = &drawn.differences;
         let clusters = &drawn.clusters;
-        let found = match self.look {
+        let estimate = match self.look {
             None => Estimate::of(self.tests, sample, clusters, confidence),
             Some(look) => Estimate::at_look(self.tests, sample, clusters, confidence, look.is_last),
         };
-        let Some(found) = found else {
+        let Some(estimate) = estimate else {
             comparison.because = "the metric was not recorded".to_owned();
             return comparison;
         };
-        let found = if drawn.has_few_instances() {
-            found.with_few_instances(sample, &drawn.instances, confidence)
+        let estimate = if drawn.has_few_instances() {
+            estimate.with_few_instances(sample, &drawn.instances, confidence)
         } else {
-            found
+            estimate
         };
         comparison.n = sample.len() as u32;
         (comparison.merged, comparison.requests) = (drawn.merged, drawn.requests);
-        comparison.autocorrelation = found.autocorrelation;
-        comparison.ratio = ratio_of(found.value);
-        comparison.interval = found.interval.ratios();
+        comparison.autocorrelation = estimate.autocorrelation;
+        comparison.ratio = ratio_of(estimate.value);
+        comparison.interval = estimate.interval.ratios();
         comparison.pooled = drawn.pooled;
-        comparison.confidence = match found.interval.confidence {
-            own if self.look.is_none() => own,
+        comparison.confidence = match estimate.interval.confidence {
+            reached if self.look.is_none() => reached,
             // As sure as this look is to be, and so all of them together are.
-            own if own >= confidence - 1e-12 => asked,
-            own => asked * own / confidence,
+            reached if reached >= confidence - 1e-12 => overall,
+            reached => overall * reached / confidence,
         };
-        comparison.p = found.p;
-        comparison.p_holm = found.p;
-        comparison.minimum_detectable = match found.minimum_detectable(self.level()) {
+        comparison.p = estimate.p;
+        comparison.p_holm = estimate.p;
+        comparison.minimum_detectable = match estimate.minimum_detectable(self.level()) {
             least if least > UNBOUNDED => f64::INFINITY,
             // One of them has no figure in most replicates.
             _ if comparison.ratio == 0.0 || comparison.ratio.is_infinite() => f64::NAN,
             least => least,
         };
         comparison.verdict = Verdict::Inconclusive;
-        comparison.because = caveats(metric, &drawn, &found);
+        comparison.because = caveats(metric, &drawn, &estimate);
         // At a look neighbours are taken together.
-        if self.look.is_none() && found.correlated && drawn.has_short_clusters() {
+        if self.look.is_none() && estimate.correlated && drawn.has_short_clusters() {
             comparison.because +=
                 "; neighbouring replicates are correlated, so the interval may be too narrow";
         }
@@ -215,7 +213,7 @@ impl<'a> Comparer<'a> {
             of: look.planned.len() as u32,
             confidence: look.confidence,
             level: look.level,
-            error: found.error,
+            error: estimate.error,
         });
         comparison
     }
@@ -225,8 +223,8 @@ impl<'a> Comparer<'a> {
     /// ones.
     fn level(&self) -> f64 {
         let family = self.data.study.questions().len().max(1) * self.cells;
-        let whole = 1.0 - self.data.study.objective.confidence;
-        self.look.map_or(whole / family as f64, |look| look.level)
+        let error = 1.0 - self.data.study.objective.confidence;
+        self.look.map_or(error / family as f64, |look| look.level)
     }
 
     /// Returns the replicates of `metric`, from the blocks in which both arms are usable.
@@ -271,8 +269,9 @@ impl<'a> Comparer<'a> {
         });
         drawn.requests = requests;
         if metric == Metric::ResponseP99 {
-            let p99 = |arm| values.times(arm, &all).quantile(0.99);
-            drawn.pooled = p99(arm) / p99(against);
+            let [p99, p99_against] =
+                [arm, against].map(|arm| values.times(arm, &all).quantile(0.99));
+            drawn.pooled = p99 / p99_against;
         }
         if drawn.differences.is_empty() {
             Err(NotComparable(

@@ -8,26 +8,28 @@ pub(crate) fn together<'a>(
     parts: impl Iterator<Item = &'a PartRecord>,
     arm: &str,
 ) -> Option<ArmConnections> {
-    let own = parts.filter_map(|part| part.arms.iter().find(|own| own.arm == arm).cloned());
-    own.map(|mut own| {
-        own.held.opened = own.held.opened.saturating_sub(own.held.open_at_start);
-        own
-    })
-    .reduce(|mut sum, next| {
-        add_counts(&mut sum.asking, &next.asking);
-        add_counts(&mut sum.held, &next.held);
-        sum.answered += next.answered;
-        // Known of every part, or of none.
-        let overflows = sum.listen_overflows.zip(next.listen_overflows);
-        sum.listen_overflows = overflows.map(|(sum, next)| sum + next);
-        match (&mut sum.tls, next.tls) {
-            (Some(sum), Some(next)) => sum.add(next),
-            (tls @ None, next) => *tls = next,
-            (Some(_), None) => {}
-        }
-        sum.proxy_memory_bytes = sum.proxy_memory_bytes.max(next.proxy_memory_bytes);
-        sum
-    })
+    let of_arm = parts.filter_map(|part| part.arms.iter().find(|counts| counts.arm == arm));
+    of_arm
+        .cloned()
+        .map(|mut counts| {
+            counts.held.opened = counts.held.opened.saturating_sub(counts.held.open_at_start);
+            counts
+        })
+        .reduce(|mut sum, next| {
+            add_counts(&mut sum.asking, &next.asking);
+            add_counts(&mut sum.held, &next.held);
+            sum.answered += next.answered;
+            // Known of every part, or of none.
+            let overflows = sum.listen_overflows.zip(next.listen_overflows);
+            sum.listen_overflows = overflows.map(|(sum, next)| sum + next);
+            match (&mut sum.tls, next.tls) {
+                (Some(sum), Some(next)) => sum.add(next),
+                (tls @ None, next) => *tls = next,
+                (Some(_), None) => {}
+            }
+            sum.proxy_memory_bytes = sum.proxy_memory_bytes.max(next.proxy_memory_bytes);
+            sum
+        })
 }
 
 fn add_counts(sum: &mut ConnectionCounts, next: &ConnectionCounts) {
@@ -53,18 +55,19 @@ mod tests {
 
     #[test]
     fn full_queues_of_an_arm_are_known_of_all_parts_or_of_none() {
-        let part = |listen_overflows| PartRecord {
-            arms: vec![ArmConnections {
-                arm: "a".to_owned(),
-                listen_overflows,
-                ..ArmConnections::default()
-            }],
-            ..PartRecord::default()
-        };
-        let of = |parts: [PartRecord; 2]| {
-            together(parts.iter(), "a").and_then(|own| own.listen_overflows)
-        };
-        assert_eq!(of([part(Some(500)), part(Some(500))]), Some(1000));
-        assert_eq!(of([part(Some(500)), part(None)]), None);
+        for (overflows, expected) in
+            [([Some(500), Some(500)], Some(1000)), ([Some(500), None], None)]
+        {
+            let parts = overflows.map(|listen_overflows| PartRecord {
+                arms: vec![ArmConnections {
+                    arm: "a".to_owned(),
+                    listen_overflows,
+                    ..ArmConnections::default()
+                }],
+                ..PartRecord::default()
+            });
+            let sum = together(parts.iter(), "a");
+            assert_eq!(sum.and_then(|sum| sum.listen_overflows), expected);
+        }
     }
 }

@@ -49,29 +49,24 @@ pub(crate) fn of(run: &Run, load: &str, arm: &str) -> BTreeMap<String, u64> {
 /// was counted.
 pub(crate) fn hops(run: &Run, part: &PartRecord, arm: &str) -> impl Iterator<Item = Hop> {
     let counted = run.records.iter().find_map(|record| match record {
-        Record::Counters(own)
-            if own.arm == arm
-                && own.load == part.load
-                && (own.session, own.first_block) == (part.session, part.first_block) =>
+        Record::Counters(counters)
+            if counters.arm == arm
+                && counters.load == part.load
+                && (counters.session, counters.first_block) == (part.session, part.first_block) =>
         {
-            Some(own)
+            Some(counters)
         }
         _ => None,
     });
     bypassed(&run.header.study, arm).into_iter().map(move |name| {
-        let count = |what: &str| {
-            let count = counted.and_then(|own| own.counted.get(&format!("sockmap.{name}.{what}")));
-            count.copied().unwrap_or(0)
-        };
-        Hop {
-            name,
-            redirected_bytes: count("redirected_bytes"),
-            tcp_bytes: count("tcp_bytes"),
-            redirected: count("redirected"),
-            tcp: count("tcp"),
-            refused: count("refused"),
-            sockets: count("sockets"),
-        }
+        let [redirected_bytes, tcp_bytes, redirected, tcp, refused, sockets] =
+            ["redirected_bytes", "tcp_bytes", "redirected", "tcp", "refused", "sockets"].map(
+                |what| {
+                    let counter = format!("sockmap.{name}.{what}");
+                    counted.and_then(|record| record.counted.get(&counter)).copied().unwrap_or(0)
+                },
+            );
+        Hop { name, redirected_bytes, tcp_bytes, redirected, tcp, refused, sockets }
     })
 }
 
@@ -108,7 +103,7 @@ mod tests {
         for name in telling {
             assert!(is_telling(name), "{name}");
         }
-        let others = [
+        let neutral = [
             "cluster.origin.upstream_rq_total",
             "cluster.origin.upstream_cx_overflowing_is_no_end",
             "frontend.req_tot",
@@ -116,7 +111,7 @@ mod tests {
             "qtime",
             "",
         ];
-        for name in others {
+        for name in neutral {
             assert!(!is_telling(name), "{name}");
         }
     }

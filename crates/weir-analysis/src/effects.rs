@@ -35,11 +35,7 @@ pub(crate) fn proxies(run: &Run) -> BTreeMap<&str, &ProxyRecord> {
 pub(crate) fn ineffective(run: &Run, load: &LoadSpec, arms: &[ArmFindings]) -> Vec<Ineffective> {
     let (study, catalog, proxies) = (&run.header.study, Catalog::builtin(), proxies(run));
     let changes = study.arms.iter().enumerate().filter(|(_, arm)| arm.role == ArmRole::Change);
-    let level = |arm: &Arm, id: &str| {
-        let read = proxies.get(&*arm.name).and_then(|it| it.effective.get(id));
-        read.or_else(|| arm.settings.get(id)).cloned()
-    };
-    let mut found = Vec::new();
+    let mut ineffective = Vec::new();
     for (index, arm) in changes {
         let Some(against) = study.arms.get(arm.against) else {
             continue;
@@ -58,15 +54,15 @@ pub(crate) fn ineffective(run: &Run, load: &LoadSpec, arms: &[ArmFindings]) -> V
             let Some(shows) = row.shows.as_ref().filter(|shows| shows.is_on(wanted)) else {
                 continue;
             };
-            if level(against, id).is_none_or(|level| shows.is_on(&level)) {
+            if level_of(&proxies, against, id).is_none_or(|level| shows.is_on(&level)) {
                 continue;
             }
-            let value = |arm: &ArmFindings| counted(shows.counter, load, arm);
-            let Some((value, other)) = value(ours).zip(value(theirs)) else {
+            let [value, other] = [ours, theirs].map(|arm| counted(shows.counter, load, arm));
+            let Some((value, other)) = value.zip(other) else {
                 continue;
             };
             if !has_moved(shows, value, other) {
-                found.push(Ineffective {
+                ineffective.push(Ineffective {
                     arm: arm.name.clone(),
                     against: against.name.clone(),
                     id: id.clone(),
@@ -74,12 +70,18 @@ pub(crate) fn ineffective(run: &Run, load: &LoadSpec, arms: &[ArmFindings]) -> V
                     counter: shows.counter,
                     value,
                     other,
-                    because: row.hindrance(|other| level(arm, other)),
+                    because: row.hindrance(|other| level_of(&proxies, arm, other)),
                 });
             }
         }
     }
-    found
+    ineffective
+}
+
+/// Returns the level of a setting as the arm's proxy was read, or else as the arm sets it.
+fn level_of(proxies: &BTreeMap<&str, &ProxyRecord>, arm: &Arm, id: &str) -> Option<String> {
+    let read = proxies.get(&*arm.name).and_then(|proxy| proxy.effective.get(id));
+    read.or_else(|| arm.settings.get(id)).cloned()
 }
 
 /// Returns true if a counter differs between an arm that switches something on and one that has it off, or if it had no
@@ -101,11 +103,13 @@ fn counted(counter: Counter, load: &LoadSpec, arm: &ArmFindings) -> Option<f64> 
             bytes.is_finite().then_some(bytes)
         }
         Counter::ResumedHandshakes => {
-            let mut tls = load.flows().filter_map(|flow| flow.tls.as_ref());
-            let resumes = tls.any(|tls| tls.resumption != Resumption::Off);
-            let seen = arm.connections.as_ref()?.tls.as_ref();
-            let seen = seen.filter(|seen| resumes && seen.handshakes >= LEAST_HANDSHAKES)?;
-            Some(seen.resumed as f64 / seen.handshakes as f64)
+            let resumes = load
+                .flows()
+                .filter_map(|flow| flow.tls.as_ref())
+                .any(|tls| tls.resumption != Resumption::Off);
+            let tls = arm.connections.as_ref()?.tls.as_ref()?;
+            let is_enough = resumes && tls.handshakes >= LEAST_HANDSHAKES;
+            is_enough.then(|| tls.resumed as f64 / tls.handshakes as f64)
         }
     }
 }
@@ -116,7 +120,6 @@ mod tests {
 
     #[test]
     fn a_counter_moves_by_a_twentieth_the_right_way_or_has_nowhere_to_go() {
-        let shows = |goes| Shows { counter: Counter::OriginConnections, goes, off: Vec::new() };
         for (goes, on, off, expected) in [
             (ShownBy::Down, 1.0, 1.0, false),
             (ShownBy::Down, 0.96, 1.0, false),
@@ -129,7 +132,8 @@ mod tests {
             (ShownBy::Up, 0.5, 0.9, false),
             (ShownBy::Up, 0.995, 0.995, true),
         ] {
-            assert_eq!(has_moved(&shows(goes), on, off), expected, "{goes:?} {on} {off}");
+            let shows = Shows { counter: Counter::OriginConnections, goes, off: Vec::new() };
+            assert_eq!(has_moved(&shows, on, off), expected, "{goes:?} {on} {off}");
         }
     }
 }

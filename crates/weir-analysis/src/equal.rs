@@ -10,19 +10,21 @@ use crate::findings::{Comparison, Verdict};
 /// machine shows as much without any difference. If the A/A arm itself came out as better or worse, the far end of its
 /// interval is the bound. Nothing is called equivalent if the A/A arm is beyond the band.
 pub(crate) fn hold_against_the_same(comparisons: &mut [Comparison], study: &Study) {
-    let is_same = |name: &str| {
-        let mut arms = study.arms.iter();
-        arms.any(|arm| arm.name == name && arm.role == ArmRole::SameAsBaseline)
-    };
+    let same_arms: Vec<&str> = study
+        .arms
+        .iter()
+        .filter(|arm| arm.role == ArmRole::SameAsBaseline)
+        .map(|arm| &*arm.name)
+        .collect();
     let shown: BTreeMap<Metric, (f64, String)> = comparisons
         .iter()
-        .filter(|same| is_same(&same.arm) && same.verdict != Verdict::Invalid)
+        .filter(|same| same_arms.contains(&&*same.arm) && same.verdict != Verdict::Invalid)
         .map(|same| {
-            let reach = reach(same.verdict, same.ratio, same.interval);
+            let reach = compute_reach(same.verdict, same.ratio, same.interval);
             (same.metric, (reach, same.arm.clone()))
         })
         .collect();
-    for claimed in comparisons.iter_mut().filter(|one| !is_same(&one.arm)) {
+    for claimed in comparisons.iter_mut().filter(|claimed| !same_arms.contains(&&*claimed.arm)) {
         let Some((reach, same)) = shown.get(&claimed.metric) else {
             continue;
         };
@@ -62,7 +64,7 @@ pub(crate) fn doubt(
 }
 
 /// Returns how far from 1 the A/A arm may be, as the logarithm of a ratio.
-pub(crate) fn reach(verdict: Verdict, ratio: f64, (low, high): (f64, f64)) -> f64 {
+pub(crate) fn compute_reach(verdict: Verdict, ratio: f64, (low, high): (f64, f64)) -> f64 {
     match verdict {
         Verdict::Better | Verdict::Worse => low.ln().abs().max(high.ln().abs()),
         _ => ratio.ln().abs(),
@@ -75,16 +77,8 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn an_effect_must_be_larger_than_what_equal_arms_show() {
-        use Verdict::{Better, Equivalent, Inconclusive};
-        let arms = [
-            fixture::arm("stock", ArmRole::Baseline, &[]),
-            fixture::arm("same", ArmRole::SameAsBaseline, &[]),
-            fixture::arm("other", ArmRole::Change, &[]),
-        ];
-        let study = fixture::study(arms.to_vec());
-        let one = |arm: &str, ratio: f64, verdict| Comparison {
+    fn comparison_of(arm: &str, ratio: f64, verdict: Verdict) -> Comparison {
+        Comparison {
             metric: Metric::Rate,
             arm: arm.to_owned(),
             against: "stock".to_owned(),
@@ -103,7 +97,18 @@ mod tests {
             minimum_detectable: 0.02,
             verdict,
             because: String::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn an_effect_must_be_larger_than_what_equal_arms_show() {
+        use Verdict::{Better, Equivalent, Inconclusive};
+        let arms = [
+            fixture::arm("stock", ArmRole::Baseline, &[]),
+            fixture::arm("same", ArmRole::SameAsBaseline, &[]),
+            fixture::arm("other", ArmRole::Change, &[]),
+        ];
+        let study = fixture::study(arms.to_vec());
         for (same, other, wanted) in [
             ((1.001, Inconclusive), 1.03, Better),
             ((0.999, Equivalent), 1.002, Better),
@@ -119,7 +124,8 @@ mod tests {
             ((1.03, Better), 1.0, Inconclusive),
         ] {
             let claim = if other == 1.0 { Equivalent } else { Better };
-            let mut both = [one("same", same.0, same.1), one("other", other, claim)];
+            let mut both =
+                [comparison_of("same", same.0, same.1), comparison_of("other", other, claim)];
             hold_against_the_same(&mut both, &study);
             assert_eq!(both[1].verdict, wanted, "{same:?} {other}");
             assert_eq!(both[0].verdict, same.1, "the A/A arm's own verdict stays");

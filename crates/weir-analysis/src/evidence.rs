@@ -2,7 +2,7 @@
 //! else.
 
 use weir_model::load::{Censored, ErrorCount, LeftOut};
-use weir_model::record::{ConnectionCounts, LostNode, Phase, RunHeader, SliceRecord, TrialRecord};
+use weir_model::record::{ConnectionCounts, LostNode, Phase, RunHeader, TrialRecord};
 
 use crate::names;
 use crate::outcomes::sum;
@@ -158,7 +158,6 @@ impl From<Hop> for Evidence<'_> {
 pub(crate) fn evidence<'a>(trial: &'a TrialRecord, header: &RunHeader) -> Evidence<'a> {
     let study = &header.study;
     let load = study.loads.iter().find(|load| load.name == trial.load);
-    let of_trial = |field: fn(&SliceRecord) -> u64| sum([trial], field);
     let discard = match trial.phase {
         // An arm that is alone leaves no other one's work behind.
         Phase::Observation => 0.0,
@@ -166,10 +165,10 @@ pub(crate) fn evidence<'a>(trial: &'a TrialRecord, header: &RunHeader) -> Eviden
     };
     let mut slices = Slices::of(trial, header, discard);
     let generator_time_ns = slices.whole_ns * header.generator_cpus() as f64;
-    let stolen_ns = of_trial(|slice| slice.generator_steal_ns) - TICK_NS;
-    let mut known = Evidence {
+    let stolen_ns = sum([trial], |slice| slice.generator_steal_ns) - TICK_NS;
+    let mut evidence = Evidence {
         steal: Some(stolen_ns / generator_time_ns),
-        completed: Some(of_trial(|slice| slice.completed_whole) as u64),
+        completed: Some(sum([trial], |slice| slice.completed_whole) as u64),
         errors: &trial.errors,
         ..Evidence::default()
     };
@@ -178,13 +177,13 @@ pub(crate) fn evidence<'a>(trial: &'a TrialRecord, header: &RunHeader) -> Eviden
         slices.peer = Some(peer(trial, header, slices.whole_ns));
         slices.median_ns = Some(trial.response_time.p50 as f64);
     } else {
-        let generator_ns = of_trial(|slice| slice.generator_cpu_ns);
-        known.is_open = true;
-        known.schedule = due(trial);
-        known.generator_busy = Some(generator_ns / generator_time_ns);
+        let generator_ns = sum([trial], |slice| slice.generator_cpu_ns);
+        evidence.is_open = true;
+        evidence.schedule = due(trial);
+        evidence.generator_busy = Some(generator_ns / generator_time_ns);
     }
-    known.slices = Some(slices);
-    known
+    evidence.slices = Some(slices);
+    evidence
 }
 
 /// Collects the evidence about each generator if several shared the load of `trial`. `of_all` is the evidence about the
@@ -216,12 +215,11 @@ pub(crate) fn of_generators<'a>(
 
 /// Returns the fate of the requests that were due; `None` in a closed loop, and in records from before it was kept.
 fn due(trial: &TrialRecord) -> Option<Due> {
-    let of_trial = |field: fn(&SliceRecord) -> u64| sum([trial], field) as u64;
     let due = Due {
-        due: of_trial(|slice| slice.due),
-        sent: of_trial(|slice| slice.sent),
-        queued: of_trial(|slice| slice.queued),
-        dropped: of_trial(|slice| slice.dropped),
+        due: sum([trial], |slice| slice.due) as u64,
+        sent: sum([trial], |slice| slice.sent) as u64,
+        queued: sum([trial], |slice| slice.queued) as u64,
+        dropped: sum([trial], |slice| slice.dropped) as u64,
     };
     (due.due > 0).then_some(due)
 }
@@ -229,17 +227,16 @@ fn due(trial: &TrialRecord) -> Option<Due> {
 impl Slices {
     fn of(trial: &TrialRecord, header: &RunHeader, discard: f64) -> Slices {
         let (study, cpus) = (&header.study, &header.cpus);
-        let sum = |field: fn(&SliceRecord) -> u64| sum([trial], field);
-        let measured_ns = sum(|slice| slice.measured_ns);
+        let measured_ns = sum([trial], |slice| slice.measured_ns);
         // The record has the measured parts, the study the share that they leave out, as a rule.
-        let whole_ns = match sum(|slice| slice.whole_ns) {
+        let whole_ns = match sum([trial], |slice| slice.whole_ns) {
             0.0 => measured_ns / (1.0 - discard.clamp(0.0, 0.99)),
             whole_ns => whole_ns,
         };
         let proxy_cpus = cpus.proxy.cpus().len() as f64;
-        let proxy_steal_ns = sum(|slice| slice.proxy_steal_ns);
-        let proxy_idle_ns = sum(|slice| slice.proxy_cpus_idle_ns);
-        let own_ns = sum(|slice| slice.proxy_cpu_ns);
+        let proxy_steal_ns = sum([trial], |slice| slice.proxy_steal_ns);
+        let proxy_idle_ns = sum([trial], |slice| slice.proxy_cpus_idle_ns);
+        let own_ns = sum([trial], |slice| slice.proxy_cpu_ns);
         let arm = study.arms.iter().find(|known| known.name == trial.arm);
         let is_seen = arm.is_none_or(|arm| study.proxy_of(arm).is_started());
         let is_alone = header.shared_cpus().0 == 0;
@@ -248,12 +245,12 @@ impl Slices {
             count: trial.slices.len() as f64,
             whole_ns,
             measured_ns,
-            late_ns: sum(|slice| slice.late_ns),
+            late_ns: sum([trial], |slice| slice.late_ns),
             proxy_cpus,
             proxy_steal_ns,
             proxy_idle_ns,
-            throttled_ns: sum(|slice| slice.throttled_ns),
-            proxy_throttled_ns: sum(|slice| slice.proxy_throttled_ns),
+            throttled_ns: sum([trial], |slice| slice.throttled_ns),
+            proxy_throttled_ns: sum([trial], |slice| slice.proxy_throttled_ns),
             others_ns: (is_seen && is_alone).then_some(others_ns),
             peer: None,
             median_ns: None,
@@ -269,9 +266,12 @@ fn peer(trial: &TrialRecord, header: &RunHeader, whole_ns: f64) -> (&'static str
     let origin_ns = sum([trial], |slice| slice.origin_cpu_ns);
     let (_, shared) = header.shared_cpus();
     let (generators, origins) = (header.generator_cpus(), cpus.origin.cpus().len());
-    let used = |ns: f64, count: usize| ns / (whole_ns * count as f64);
-    let (generator, origin) = (used(generator_ns, generators), used(origin_ns, origins));
-    let both = used(generator_ns + origin_ns, generators + origins - shared);
+    let [generator, origin, both] = [
+        (generator_ns, generators),
+        (origin_ns, origins),
+        (generator_ns + origin_ns, generators + origins - shared),
+    ]
+    .map(|(ns, cpus)| ns / (whole_ns * cpus as f64));
     match shared {
         0 if generator >= origin => ("the generator", generator),
         0 => ("the origin", origin),

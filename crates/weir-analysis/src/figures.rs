@@ -47,8 +47,7 @@ fn tails(comparer: &Comparer<'_>, arm: usize) -> Vec<TailFindings> {
         return Vec::new();
     }
     let (samples, confidence) = (values.samples(arm, &blocks), data.study.objective.confidence);
-    let answered = |ns: f64| ns.is_finite().then_some(ns as u64);
-    let tail = |quantile: f64| {
+    let tails = [0.99, 0.999].into_iter().filter_map(|quantile| {
         let (value, (low, high)) = pooled(values, arm, &blocks, quantile, confidence)?;
         let beyond = samples as f64 * (1.0 - quantile);
         let is_known = blocks.len() >= LEAST_REPLICATES && beyond >= LEAST_BEYOND;
@@ -58,12 +57,16 @@ fn tails(comparer: &Comparer<'_>, arm: usize) -> Vec<TailFindings> {
         });
         Some(TailFindings {
             quantile,
-            pooled_ns: answered(value),
-            interval_ns: answered(low).filter(|_| is_known).map(|low| (low, answered(high))),
+            pooled_ns: finite_ns(value),
+            interval_ns: finite_ns(low).filter(|_| is_known).map(|low| (low, finite_ns(high))),
             typical_ns: typical.flatten(),
         })
-    };
-    [0.99, 0.999].into_iter().filter_map(tail).collect()
+    });
+    tails.collect()
+}
+
+fn finite_ns(ns: f64) -> Option<u64> {
+    ns.is_finite().then_some(ns as u64)
 }
 
 /// Returns the pseudo-median of the p99s of groups of blocks; `None` if there are too few requests, or a typical p99
@@ -76,24 +79,22 @@ fn typical_p99(values: &Values<'_>, arm: usize, blocks: &[usize]) -> Option<u64>
     if samples * (size as u64) < samples_needed(metric) * blocks.len() as u64 {
         return None;
     }
-    let each = groups(blocks, size).map(|group| values.value(metric, arm, group));
-    let each: Vec<f64> = each.map(|ns| ns.min(NEVER_NS as f64)).collect();
+    let p99s: Vec<f64> = groups(blocks, size)
+        .map(|group| values.value(metric, arm, group).min(NEVER_NS as f64))
+        .collect();
     // Half of the largest: the mean of one that was not answered and of one that was.
-    hodges_lehmann(&each).filter(|ns| *ns < NEVER_NS as f64 / 4.0).map(|ns| ns as u64)
+    hodges_lehmann(&p99s).filter(|ns| *ns < NEVER_NS as f64 / 4.0).map(|ns| ns as u64)
 }
 
 fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFindings {
     let trials: Vec<&TrialRecord> = data.usable_of(arm).collect();
-    let over = |field: fn(&SliceRecord) -> u64| sum(trials.iter().copied(), field);
-    let per = |a: f64, b: f64| if b > 0.0 { Some(a / b) } else { None };
-    let seconds = over(|slice| slice.measured_ns) / 1e9;
-    let merge = |which: fn(&TrialRecord) -> &QuantileSummary| {
-        merged(run, trials.iter().map(|trial| which(trial)))
-    };
-    let response = merge(|trial| &trial.response_time);
+    let seconds = total(&trials, |slice| slice.measured_ns) / 1e9;
+    let response = merge(run, trials.iter().map(|trial| &trial.response_time));
+    let service = merge(run, trials.iter().map(|trial| &trial.service_time));
+    let dispatch_lag = merge(run, trials.iter().map(|trial| &trial.dispatch_lag));
     let answers = Answers::of(trials.iter().copied(), data.study);
     // Where it was not recorded what was due, what never ended is known.
-    let due = match over(|slice| slice.due) as u64 {
+    let due = match total(&trials, |slice| slice.due) as u64 {
         0 => response.len() + answers.never,
         due => due,
     };
@@ -108,14 +109,14 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
     ArmFindings {
         arm: data.study.arms[arm].name.clone(),
         role: data.study.arms[arm].role,
-        rate_completed: per(over(|slice| slice.completed), seconds).unwrap_or(0.0),
-        rate_offered: per(over(|slice| slice.offered), seconds).unwrap_or(0.0),
+        rate_completed: divide(total(&trials, |slice| slice.completed), seconds).unwrap_or(0.0),
+        rate_offered: divide(total(&trials, |slice| slice.offered), seconds).unwrap_or(0.0),
         received_per_second: Some(received_per_second(trials.iter().copied(), data.study))
             .filter(|bytes| bytes.is_finite()),
         // What weir did not start has no process that it could ask.
-        cpu_per_request_ns: per(
-            over(|slice| slice.proxy_cpu_ns),
-            over(|slice| slice.completed_whole),
+        cpu_per_request_ns: divide(
+            total(&trials, |slice| slice.proxy_cpu_ns),
+            total(&trials, |slice| slice.completed_whole),
         )
         .filter(|_| data.sees_process(&data.study.arms[arm])),
         response_ns: QUANTILES.map(|quantile| match times.quantile(quantile) {
@@ -124,12 +125,12 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
             time => time as u64,
         }),
         tails: Vec::new(),
-        service_ns: quantiles(&merge(|trial| &trial.service_time)),
-        dispatch_lag_ns: quantiles(&merge(|trial| &trial.dispatch_lag)),
+        service_ns: quantiles(&service),
+        dispatch_lag_ns: quantiles(&dispatch_lag),
         samples: response.len(),
-        origin_connects_per_request: per(
-            over(|slice| slice.origin_connects),
-            over(|slice| slice.origin_requests),
+        origin_connects_per_request: divide(
+            total(&trials, |slice| slice.origin_connects),
+            total(&trials, |slice| slice.origin_requests),
         ),
         connections: connections::together(run.parts(data.load), &data.study.arms[arm].name),
         counters: counters::of(run, data.load, &data.study.arms[arm].name),
@@ -140,6 +141,14 @@ fn figures(run: &Run, data: &LoadData<'_>, arm: usize, clock: &Clock) -> ArmFind
         percentile_curve: percentile_curve(&response),
         over_time: over_time(data, arm, clock),
     }
+}
+
+fn total(trials: &[&TrialRecord], field: fn(&SliceRecord) -> u64) -> f64 {
+    sum(trials.iter().copied(), field)
+}
+
+fn divide(value: f64, by: f64) -> Option<f64> {
+    (by > 0.0).then(|| value / by)
 }
 
 /// Returns the share of the time of the proxy's CPUs that interrupts took; `None` if it was not recorded.
@@ -155,7 +164,7 @@ fn interrupts(data: &LoadData<'_>, trials: &[&TrialRecord]) -> Option<f64> {
 
 /// Returns the sum of the histograms behind some summaries; summaries without a kept histogram are left out. Values
 /// above the range count at its end.
-fn merged<'a>(run: &Run, summaries: impl Iterator<Item = &'a QuantileSummary>) -> Histogram<u64> {
+fn merge<'a>(run: &Run, summaries: impl Iterator<Item = &'a QuantileSummary>) -> Histogram<u64> {
     let mut all = empty_histogram();
     for (ns, count) in summaries.flat_map(|summary| run.histogram(summary)) {
         all.saturating_record_n(*ns, *count);
@@ -222,7 +231,7 @@ fn over_time(data: &LoadData<'_>, arm: usize, clock: &Clock) -> Vec<(f64, f64, O
     trials
         .chunks(per_point)
         .map(|group| {
-            let rate = rate(group.iter().copied(), data.study);
+            let completed_rate = rate(group.iter().copied(), data.study);
             let mut medians: Vec<u64> = group
                 .iter()
                 .map(|trial| &trial.response_time)
@@ -230,7 +239,7 @@ fn over_time(data: &LoadData<'_>, arm: usize, clock: &Clock) -> Vec<(f64, f64, O
                 .map(|times| times.p50)
                 .collect();
             medians.sort_unstable();
-            let rate = if rate.is_finite() { rate } else { 0.0 };
+            let rate = if completed_rate.is_finite() { completed_rate } else { 0.0 };
             (clock.seconds(group[0]), rate, medians.get(medians.len() / 2).copied())
         })
         .collect()

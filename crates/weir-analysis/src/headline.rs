@@ -60,38 +60,36 @@ pub(crate) fn mostly_suspect(data: &LoadData<'_>, arm: usize) -> bool {
         .filter(|judged| judged.usable())
         .collect();
     // A search has left out what the machine did, unless it did so most of the time.
-    let (left_out, told): (Vec<_>, Vec<_>) =
+    let (left_out, undisturbed): (Vec<_>, Vec<_>) =
         all.iter().copied().partition(|judged| judged.trial.stood_still(&data.study.capacity));
-    let usable = if left_out.len() > told.len() { all } else { told };
+    let usable = if left_out.len() > undisturbed.len() { all } else { undisturbed };
     usable.iter().filter(|j| j.validity() == Validity::Suspect).count() as f64
         > SUSPECT_SHARE * usable.len() as f64
 }
 
 fn reasons(data: &LoadData<'_>) -> Vec<CountedReason> {
-    let mut found: BTreeMap<(Validity, &str), (f64, CountedReason)> = BTreeMap::new();
-    let trials = || data.blocks.iter().flatten().flatten();
-    let of = trials().count() as u32;
-    for judged in trials() {
-        let mut seen = BTreeSet::new();
+    let mut counted_reasons: BTreeMap<(Validity, &str), (f64, CountedReason)> = BTreeMap::new();
+    let of_all = data.blocks.iter().flatten().flatten().count() as u32;
+    for judged in data.blocks.iter().flatten().flatten() {
+        let mut rules = BTreeSet::new();
         for Reason { reason, size } in &judged.reasons {
             let key = (reason.validity, &reason.rule[..]);
-            let (worst, counted) = found.entry(key).or_insert_with(|| {
-                let reason = reason.clone();
-                let (arms, trials) = (Vec::new(), 0);
-                (*size, CountedReason { reason, arms, trials, of })
+            let (worst, counted) = counted_reasons.entry(key).or_insert_with(|| {
+                let (reason, arms) = (reason.clone(), Vec::new());
+                (*size, CountedReason { reason, arms, trials: 0, of: of_all })
             });
             if size > worst {
                 *worst = *size;
                 counted.reason = reason.clone();
             }
             // Two hops, or two flows, of one trial are one trial.
-            counted.trials += u32::from(seen.insert(key));
+            counted.trials += u32::from(rules.insert(key));
             if !counted.arms.contains(&judged.trial.arm) {
                 counted.arms.push(judged.trial.arm.clone());
             }
         }
     }
-    let mut reasons: Vec<_> = found.into_values().map(|(_, counted)| counted).collect();
+    let mut reasons: Vec<_> = counted_reasons.into_values().map(|(_, counted)| counted).collect();
     reasons.sort_by_key(|r| std::cmp::Reverse((r.reason.validity, r.trials)));
     reasons
 }
@@ -99,19 +97,21 @@ fn reasons(data: &LoadData<'_>) -> Vec<CountedReason> {
 /// Returns the trials that are left out of all figures.
 pub(crate) fn left_out(data: &LoadData<'_>) -> Vec<LeftOut> {
     let judged = data.blocks.iter().flatten().flatten();
-    let each = judged.filter(|judged| !judged.usable()).map(|judged| {
-        let rules = judged
-            .reasons
-            .iter()
-            .map(|found| &found.reason)
-            .filter(|reason| reason.validity == Validity::Invalid);
-        LeftOut {
-            block: judged.trial.block,
-            arm: judged.trial.arm.clone(),
-            rules: rules.map(|reason| reason.rule.clone()).collect(),
-        }
-    });
-    each.collect()
+    let unusable = judged.filter(|judged| !judged.usable());
+    unusable
+        .map(|judged| {
+            let rules = judged
+                .reasons
+                .iter()
+                .map(|found| &found.reason)
+                .filter(|reason| reason.validity == Validity::Invalid);
+            LeftOut {
+                block: judged.trial.block,
+                arm: judged.trial.arm.clone(),
+                rules: rules.map(|reason| reason.rule.clone()).collect(),
+            }
+        })
+        .collect()
 }
 
 /// Returns the reason why loads have this validity: the most frequent reason of the first of them, and how many of its
@@ -149,8 +149,10 @@ fn because<'a>(validity: Validity, mut loads: impl Iterator<Item = &'a LoadFindi
 /// Returns the most frequent reason, with the number of trials that it concerns. Frequencies are shares of the trials
 /// that were examined for the reason.
 fn most_frequent(reasons: &[CountedReason]) -> Option<String> {
-    let share = |counted: &CountedReason| f64::from(counted.trials) / f64::from(counted.of.max(1));
-    let most = reasons.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    let most = reasons.iter().max_by(|a, b| {
+        let [a, b] = [a, b].map(|counted| f64::from(counted.trials) / f64::from(counted.of.max(1)));
+        a.total_cmp(&b)
+    })?;
     let worst = if most.trials > 1 { "the worst of " } else { "" };
     let [trials, of] = [most.trials, most.of].map(|trials| names::count(trials.into()));
     Some(format!(
@@ -186,9 +188,9 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
         };
     }
     let loads = findings.loads.iter();
-    let alone = || loads.clone().filter(|load| matrix_of(study, load).is_none());
+    let alone = loads.clone().filter(|load| matrix_of(study, load).is_none());
     let metric = study.objective.metric;
-    let answering = alone().filter(|load| load.metrics.contains(&metric));
+    let answering = alone.clone().filter(|load| load.metrics.contains(&metric));
     let answering_again =
         answering.clone().chain(loads.clone().filter(|load| matrix_of(study, load).is_some()));
     let validity = answering
@@ -196,7 +198,7 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
         .chain(findings.matrices.iter().map(|matrix| matrix.validity))
         .max()
         .unwrap_or(Validity::Invalid);
-    let unusable = alone().filter(|load| load.validity == Validity::Invalid);
+    let unusable = alone.clone().filter(|load| load.validity == Validity::Invalid);
     let mut headline = Headline {
         validity,
         because: because(validity, answering_again),
@@ -206,7 +208,7 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
             _ => unusable.map(|load| load.load.clone()).collect(),
         },
     };
-    let without = alone().filter_map(|load| without_figures(load, metric));
+    let without = alone.filter_map(|load| without_figures(load, metric));
     if let Some((validity, because)) = without.max_by_key(|(validity, _)| *validity)
         && validity > headline.validity
     {
@@ -218,15 +220,15 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
 /// Returns the reason if the usable trials of a load lack figures of the study's metric, or enough requests for its
 /// quantile.
 fn without_figures(load: &LoadFindings, metric: Metric) -> Option<(Validity, String)> {
-    let asked = || load.comparisons.iter().filter(|found| found.metric == metric);
-    let first = asked().next().filter(|_| load.blocks_used > 0)?;
-    let (validity, found) = if asked().all(|found| found.verdict == Verdict::Invalid) {
+    let mut comparisons = load.comparisons.iter().filter(|c| c.metric == metric);
+    let first = comparisons.clone().next().filter(|_| load.blocks_used > 0)?;
+    let all_invalid = comparisons.clone().all(|c| c.verdict == Verdict::Invalid);
+    let (validity, comparison) = if all_invalid {
         (Validity::Invalid, first)
     } else {
-        let few = asked().find(|found| found.lacks_requests());
-        (Validity::Suspect, few?)
+        (Validity::Suspect, comparisons.find(|c| c.lacks_requests())?)
     };
-    let because = format!("under the load {}, {}", load.load, found.because);
+    let because = format!("under the load {}, {}", load.load, comparison.because);
     Some((validity, because))
 }
 
@@ -273,13 +275,15 @@ fn matrix_of<'a>(study: &'a Study, load: &LoadFindings) -> Option<&'a str> {
 }
 
 fn validity(cells: &[&LoadFindings]) -> Validity {
-    let share = |least: Validity| {
+    let [invalid, doubtful] = [Validity::Invalid, Validity::Suspect].map(|least| {
         cells.iter().filter(|cell| cell.validity >= least).count() as f64
             / cells.len().max(1) as f64
-    };
-    match () {
-        () if share(Validity::Invalid) > INVALID_SHARE => Validity::Invalid,
-        () if share(Validity::Suspect) > DOUBTFUL_SHARE => Validity::Suspect,
-        () => Validity::Valid,
+    });
+    if invalid > INVALID_SHARE {
+        Validity::Invalid
+    } else if doubtful > DOUBTFUL_SHARE {
+        Validity::Suspect
+    } else {
+        Validity::Valid
     }
 }

@@ -22,23 +22,23 @@ pub(crate) fn has_undisturbed(data: &LoadData<'_>, block: usize, arm: usize) -> 
 /// Returns the findings of the meters about the slices of an open loop; `None` if there were no meters.
 pub(crate) fn seen(data: &LoadData<'_>) -> Option<HoldUpFindings> {
     let trials = data.blocks.iter().flatten().flatten();
-    let slices = || trials.clone().flat_map(|judged| &judged.trial.slices);
-    let of = slices().filter(|slice| !slice.held_up.is_unknown()).count();
-    let still = slices().filter(|slice| slice.stood_still).count();
-    let arms = || data.study.arms.iter().enumerate();
-    let enough = arms().all(|(arm, spec)| {
-        let both = |block: &&usize| {
-            has_undisturbed(data, **block, arm) && has_undisturbed(data, **block, spec.against)
-        };
+    let slices = trials.flat_map(|judged| &judged.trial.slices);
+    let metered = slices.clone().filter(|slice| !slice.held_up.is_unknown()).count();
+    let still = slices.filter(|slice| slice.stood_still).count();
+    let mut arms = data.study.arms.iter().enumerate();
+    let enough = arms.clone().all(|(arm, spec)| {
         let blocks = data.usable_pairs(arm, spec.against);
-        2 * blocks.iter().filter(both).count() > blocks.len()
+        let undisturbed = blocks.iter().filter(|block| {
+            [arm, spec.against].into_iter().all(|arm| has_undisturbed(data, **block, arm))
+        });
+        2 * undisturbed.count() > blocks.len()
     });
-    let more_often_of = arms()
+    let more_often_of = arms
         .find_map(|(arm, spec)| more_often(data, arm, spec.against))
         .map(|arm| data.study.arms[arm].name.clone());
-    (data.open && of > 0).then_some(HoldUpFindings {
+    (data.open && metered > 0).then_some(HoldUpFindings {
         slices: still as u32,
-        of: of as u32,
+        of: metered as u32,
         left_out: enough && more_often_of.is_none() && still > 0,
         more_often_of,
     })
@@ -49,14 +49,14 @@ pub(crate) fn seen(data: &LoadData<'_>) -> Option<HoldUpFindings> {
 /// hold-up.
 fn more_often(data: &LoadData<'_>, arm: usize, against: usize) -> Option<usize> {
     let counts = [arm, against].map(|arm| {
-        let slices = || data.usable_of(arm).flat_map(|trial| &trial.slices);
-        let still = slices().filter(|slice| slice.stood_still).count();
-        (still as f64, slices().count() as f64)
+        let slices: Vec<_> = data.usable_of(arm).flat_map(|trial| &trial.slices).collect();
+        let still = slices.iter().filter(|slice| slice.stood_still).count();
+        (still as f64, slices.len() as f64)
     });
-    let [(own, n), (others, m)] = counts;
-    let share = (own + others) / (n + m);
+    let [(still, n), (still_against, m)] = counts;
+    let share = (still + still_against) / (n + m);
     let error = (share * (1.0 - share) * (1.0 / n + 1.0 / m)).sqrt();
-    let difference = own / n - others / m;
+    let difference = still / n - still_against / m;
     let is_more = difference.abs() > CLEARLY * error;
     is_more.then_some(if difference > 0.0 { arm } else { against })
 }

@@ -36,27 +36,28 @@ impl Idle {
         if load.is_open() {
             return None;
         }
-        let each = (0..data.study.arms.len()).map(|arm| everybody_idle(data, arm));
-        let each: Vec<Option<[f64; 2]>> = each.collect();
-        let [busiest, others] = each
+        let shares_by_arm: Vec<Option<[f64; 2]>> =
+            (0..data.study.arms.len()).map(|arm| everybody_idle(data, arm)).collect();
+        let [busiest, others] = shares_by_arm
             .iter()
             .flatten()
             .copied()
             .reduce(|one, other| [0, 1].map(|i| one[i].max(other[i])))?;
         let connections = load.asking();
         // Of each arm: what is so of one is not of another that answers faster.
-        let means: Vec<f64> = (0..each.len())
-            .filter(|arm| each[*arm].is_some())
+        let means: Vec<f64> = (0..shares_by_arm.len())
+            .filter(|arm| shares_by_arm[*arm].is_some())
             .map(|arm| mean_s(data, arm))
             .collect();
         let shortest = means.iter().copied().fold(f64::INFINITY, f64::min);
         let longest = means.iter().copied().fold(0.0, f64::max);
-        let allowed = |seconds: f64| names::rate(connections as f64 / seconds.max(1e-9));
+        let [lowest_rate, highest_rate] =
+            [longest, shortest].map(|seconds| names::rate(connections as f64 / seconds.max(1e-9)));
         let words = format!(
             "{WORDS}: {connections} connections × {} ms for a response allow {}/s, and \
              no CPU was busy{} ({:.0} % at most); this says nothing about how much the proxy carries",
             ends(format!("{:.3}", shortest * 1e3), format!("{:.3}", longest * 1e3)),
-            ends(allowed(longest), allowed(shortest)),
+            ends(lowest_rate, highest_rate),
             if others >= CROWDED { " with the run" } else { "" },
             busiest * 100.0
         );
@@ -68,7 +69,7 @@ impl Idle {
         } else {
             words
         };
-        let arms = each.iter().map(Option::is_some).collect();
+        let arms = shares_by_arm.iter().map(Option::is_some).collect();
         Some(Idle { arms, words })
     }
 
@@ -86,15 +87,15 @@ impl Idle {
     /// Withdraws the equivalence of two idle arms: they carry the same because their connections allow no more. For two
     /// idle arms that differ, appends the explanation to the reason.
     pub(crate) fn doubt(&self, data: &LoadData<'_>, comparison: &mut Comparison) {
-        let is_idle = |name: &str| {
-            let place = data.study.arms.iter().position(|arm| arm.name == name);
-            place.is_some_and(|place| self.arms[place])
-        };
+        let both_idle = [&comparison.arm, &comparison.against].into_iter().all(|name| {
+            let index = data.study.arms.iter().position(|arm| arm.name == *name);
+            index.is_some_and(|index| self.arms[index])
+        });
         // Where it is so of every arm, the load says it once, with its figures.
         let words = if self.arms.iter().all(|is_idle| *is_idle) { WORDS } else { &*self.words };
         let is_rate = matches!(comparison.metric, Metric::Rate | Metric::ReceivedBytes);
         let is_valid = comparison.verdict != Verdict::Invalid;
-        if !is_rate || !is_valid || !is_idle(&comparison.arm) || !is_idle(&comparison.against) {
+        if !is_rate || !is_valid || !both_idle {
             return;
         }
         comparison.because = match comparison.verdict {
@@ -112,9 +113,9 @@ impl Idle {
 fn mean_s(data: &LoadData<'_>, arm: usize) -> f64 {
     let (mut count, mut all_ns) = (0.0, 0.0);
     for trial in data.usable_of(arm) {
-        let own = trial.response_time.count as f64;
-        count += own;
-        all_ns += own * trial.response_time.mean;
+        let responses = trial.response_time.count as f64;
+        count += responses;
+        all_ns += responses * trial.response_time.mean;
     }
     all_ns / f64::max(count, 1.0) / 1e9
 }
@@ -134,8 +135,10 @@ fn everybody_idle(data: &LoadData<'_>, arm: usize) -> Option<[f64; 2]> {
     let kind = data.study.proxy_of(spec).kind;
     let cpus = spec.cpus(&data.header.cpus).cpus().len() as f64;
     // Where nobody knows how many threads share the work, one may have all of it.
-    let workers = Catalog::builtin().workers(kind, &spec.settings);
-    let workers = workers.map_or(1.0, |workers| workers as f64).clamp(1.0, cpus.max(1.0));
+    let workers = Catalog::builtin()
+        .workers(kind, &spec.settings)
+        .map_or(1.0, |workers| workers as f64)
+        .clamp(1.0, cpus.max(1.0));
     let (mut used, mut of_others, mut count) = ([0.0; 3], 0.0, 0.0);
     for trial in data.usable_of(arm) {
         let [proxy, not_idle, peer, others] = shares(trial, data)?;
@@ -154,10 +157,11 @@ fn everybody_idle(data: &LoadData<'_>, arm: usize) -> Option<[f64; 2]> {
 fn shares(trial: &TrialRecord, data: &LoadData<'_>) -> Option<[f64; 4]> {
     let slices = evidence(trial, data.header).slices?;
     let (_, peer) = slices.peer?;
-    let own = sum([trial], |slice| slice.proxy_cpu_ns) / slices.whole_ns;
+    let cpus_used = sum([trial], |slice| slice.proxy_cpu_ns) / slices.whole_ns;
     // What other processes take is nobody's work here, as far as meters tell it.
-    let others = sum([trial], |slice| slice.held_up.proxy.map_or(0, |held_up| held_up.others_ns));
+    let others_ns =
+        sum([trial], |slice| slice.held_up.proxy.map_or(0, |held_up| held_up.others_ns));
     // Idle time comes in ticks: one more than was counted is possible.
-    let not_idle = 1.0 - slices.of_proxy(slices.proxy_idle_ns + others);
-    Some([own, not_idle, peer, slices.of_proxy(others)])
+    let not_idle = 1.0 - slices.of_proxy(slices.proxy_idle_ns + others_ns);
+    Some([cpus_used, not_idle, peer, slices.of_proxy(others_ns)])
 }

@@ -14,21 +14,20 @@ pub(crate) fn inert(run: &Run, loads: &[LoadFindings]) -> (Vec<InertArm>, Vec<Mi
     let changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
     let all = changes.filter_map(|arm| {
         let levels = &last.get(&*arm.name)?.inert;
-        let is_inert = |id: &String| levels.iter().any(|level| level.id == *id);
         (!levels.is_empty()).then(|| InertArm {
             arm: arm.name.clone(),
-            whole: arm.changes.keys().all(is_inert),
+            whole: arm.changes.keys().all(|id| levels.iter().any(|level| level.id == *id)),
             levels: levels.clone(),
         })
     });
     let (mut inert, mut misread) = (Vec::new(), Vec::new());
     for arm in all {
         match clearest(study, loads, &arm.arm).filter(|_| arm.whole) {
-            Some((load, found)) => misread.push(MisreadArm {
-                against: found.against.clone(),
+            Some((load, comparison)) => misread.push(MisreadArm {
+                against: comparison.against.clone(),
                 load: load.load.clone(),
-                metric: found.metric,
-                ratio: found.ratio,
+                metric: comparison.metric,
+                ratio: comparison.ratio,
                 arm: arm.arm,
                 levels: arm.levels,
             }),
@@ -46,19 +45,20 @@ fn clearest<'l>(
     arm: &str,
 ) -> Option<(&'l LoadFindings, &'l Comparison)> {
     let objective = &study.objective;
-    let is_clear = |found: &&Comparison| {
-        let (low, high) = found.interval;
-        let is_beyond = low > 1.0 + objective.band || high < 1.0 - objective.band;
-        let is_shown = matches!(found.verdict, Verdict::Better | Verdict::Worse);
-        found.arm == arm && is_shown && (is_beyond || found.metric == objective.metric)
-    };
-    let clear = loads.iter().filter(|load| load.is_usable()).flat_map(|load| {
-        let found = load.comparisons.iter().filter(is_clear);
-        found.map(move |found| (load, found))
-    });
-    let size = |found: &Comparison| (found.metric == objective.metric, found.ratio.ln().abs());
-    clear.max_by(|(_, a), (_, b)| {
-        let ((a_first, a), (b_first, b)) = (size(a), size(b));
-        a_first.cmp(&b_first).then(a.total_cmp(&b))
-    })
+    loads
+        .iter()
+        .filter(|load| load.is_usable())
+        .flat_map(|load| load.comparisons.iter().map(move |comparison| (load, comparison)))
+        .filter(|(_, comparison)| {
+            let (low, high) = comparison.interval;
+            let is_beyond = low > 1.0 + objective.band || high < 1.0 - objective.band;
+            let is_shown = matches!(comparison.verdict, Verdict::Better | Verdict::Worse);
+            let is_objective = comparison.metric == objective.metric;
+            comparison.arm == arm && is_shown && (is_beyond || is_objective)
+        })
+        .max_by(|(_, a), (_, b)| {
+            let [(a_first, a), (b_first, b)] =
+                [a, b].map(|c| (c.metric == objective.metric, c.ratio.ln().abs()));
+            a_first.cmp(&b_first).then(a.total_cmp(&b))
+        })
 }

@@ -125,9 +125,9 @@ fn compared(run: &Run) -> Findings {
             let idle = Idle::of(&data, load);
             let compared = looks::compared(run, load, &mut comparer)
                 .unwrap_or_else(|| looks::held(&mut comparer, idle.as_ref()));
-            let idle = idle.map_or_else(String::new, |idle| idle.sentence());
+            let idle_words = idle.map_or_else(String::new, |idle| idle.sentence());
             let (metrics, pairs) = (data.metrics(), &compared.pairs);
-            let rankings = ranking::rankings(study, &metrics, pairs, !idle.is_empty());
+            let rankings = ranking::rankings(study, &metrics, pairs, !idle_words.is_empty());
             let arms = figures::arms(run, &comparer);
             samples.extend(matrix::samples(run, load, &comparer, &compared.comparisons));
             LoadFindings {
@@ -148,7 +148,7 @@ fn compared(run: &Run) -> Findings {
                 phases: phases::changes(run, &mut comparer),
                 fresh: phases::fresh(&data),
                 hold_ups: comparer.values.hold_ups,
-                idle,
+                idle: idle_words,
                 validity,
                 reasons,
                 left_out: headline::left_out(&data),

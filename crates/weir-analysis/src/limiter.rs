@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_limits::{
-    Absent, Evidence, Figure, Finding, HostSamples, Judgement, Quantities, Role, Rules, Window,
-    judge, over_time, workers,
+    Absent, Evidence, Figure, Finding, HostSamples, Judgement, Quantities, Role, Rules, Trial,
+    Window, judge, over_time, workers,
 };
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ConfirmationRecord, Record, RunHeader, SearchStage};
 use weir_model::sample::{Counters, SampleRow};
-use weir_model::study::{Arm, ProxyKind, Taken};
+use weir_model::study::{Arm, ProxyKind, Reduction};
 use weir_parameters::Catalog;
 use weir_record::{Run, Samples};
 
@@ -46,14 +46,17 @@ const LAST_NS: u64 = 20_000_000_000;
 
 /// Share of a withdrawn resource that must be missing from the carried rate to prove a limit: half, because time spent
 /// on other things is not withdrawn.
-const FELT: f64 = 0.5;
+const LEAST_MISSING_SHARE: f64 = 0.5;
 
 /// Returns true if a comparison proves a limit: an arm that got more of the resource carries more, or an arm that lacks
 /// a part of it carries about as much less.
-pub fn is_proof(taken: Option<Taken>, found: &Comparison) -> bool {
+pub fn is_proof(taken: Option<Reduction>, found: &Comparison) -> bool {
     match taken {
         None => found.verdict == Verdict::Better,
-        Some(taken) => found.verdict == Verdict::Worse && found.ratio <= 1.0 - FELT * taken.share(),
+        Some(taken) => {
+            found.verdict == Verdict::Worse
+                && found.ratio <= 1.0 - LEAST_MISSING_SHARE * taken.share()
+        }
     }
 }
 
@@ -63,20 +66,20 @@ pub(crate) fn find(run: &Run, capacities: &[Capacity]) -> Vec<LimiterFindings> {
         return Vec::new();
     }
     let study = &run.header.study;
-    let found = study
+    study
         .loads
         .iter()
         .flat_map(|load| study.arms.iter().map(move |arm| (load, arm)))
         .filter_map(|(load, arm)| {
-            let capacity = capacities.iter().find(|one| one.arm == arm.name);
+            let capacity = capacities.iter().find(|capacity| capacity.arm == arm.name);
             let spans = stretches::of(run, load, &arm.name);
             let edge = match capacity {
                 Some(capacity) => edge_of_search(&spans, capacity),
                 None => most_load(&spans),
             };
             Judge::of(run, arm).most(edge, &spans)
-        });
-    found.collect()
+        })
+        .collect()
 }
 
 /// Returns the times that show the edge of a capacity, the most telling first: the times that broke nearest to it; if
@@ -91,16 +94,14 @@ fn edge_of_search<'a, 'r>(spans: &'a [Span<'r>], found: &Capacity) -> Vec<&'a Sp
             .filter_map(|span| span.rate)
             .fold(f64::INFINITY, f64::min)
     };
-    let from_edge =
-        |span: &Span<'_>| span.rate.map_or(f64::INFINITY, |rate| (rate / edge).ln().abs());
     let mut broke: Vec<&Span<'_>> = spans
         .iter()
         .filter(|span| !matches!(span.stage, Some(SearchStage::Burst)))
-        .filter(|span| span.saturated && from_edge(span) <= AT_EDGE)
+        .filter(|span| span.saturated && distance(span, edge) <= AT_EDGE)
         .collect();
-    broke.sort_by(|a, b| from_edge(a).total_cmp(&from_edge(b)));
+    broke.sort_by(|a, b| distance(a, edge).total_cmp(&distance(b, edge)));
     broke.truncate(JUDGED);
-    let others = [
+    let fallbacks = [
         spans.iter().filter(|span| span.rate.is_none()).collect(),
         spans
             .iter()
@@ -110,15 +111,22 @@ fn edge_of_search<'a, 'r>(spans: &'a [Span<'r>], found: &Capacity) -> Vec<&'a Sp
     ];
     [broke]
         .into_iter()
-        .chain(others)
+        .chain(fallbacks)
         .find(|some: &Vec<&Span<'_>>| !some.is_empty())
         .unwrap_or_default()
 }
 
+/// Returns the distance of a time's rate from the edge, as a logarithm; infinite without a rate.
+fn distance(span: &Span<'_>, edge: f64) -> f64 {
+    span.rate.map_or(f64::INFINITY, |rate| (rate / edge).ln().abs())
+}
+
 /// Returns the time with the highest rate, the latest of equal ones.
 fn most_load<'a, 'r>(spans: &'a [Span<'r>]) -> Vec<&'a Span<'r>> {
-    let rate = |span: &Span<'_>| span.rate.unwrap_or(f64::INFINITY);
-    let most = spans.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));
+    let most = spans.iter().max_by(|a, b| {
+        let [a, b] = [a, b].map(|span| span.rate.unwrap_or(f64::INFINITY));
+        a.total_cmp(&b)
+    });
     most.into_iter().collect()
 }
 
@@ -149,51 +157,47 @@ impl<'r> Judge<'r> {
 
     /// Judges several times and returns the first of those with the most frequent result.
     fn most(&self, edge: Vec<&Span<'r>>, all: &[Span<'r>]) -> Option<LimiterFindings> {
-        let each: Vec<LimiterFindings> =
-            edge.into_iter().filter_map(|span| self.one(span, all)).collect();
-        let named = |one: &LimiterFindings| {
-            one.judgement.findings.first().map(|first| first.limiter.clone())
-        };
-        let votes =
-            |one: &LimiterFindings| each.iter().filter(|other| named(other) == named(one)).count();
-        let most = each.iter().map(&votes).max()?;
-        let judged = (each.len() as u32, most as u32);
-        let first = each.iter().position(|one| votes(one) == most)?;
-        let mut found = each.into_iter().nth(first)?;
-        found.judged = judged;
-        Some(found)
+        let results: Vec<LimiterFindings> =
+            edge.into_iter().filter_map(|span| self.judge_span(span, all)).collect();
+        let limiters: Vec<Option<&str>> = results
+            .iter()
+            .map(|result| result.judgement.findings.first().map(|first| &*first.limiter))
+            .collect();
+        let votes: Vec<usize> = limiters
+            .iter()
+            .map(|limiter| limiters.iter().filter(|other| *other == limiter).count())
+            .collect();
+        let most = *votes.iter().max()?;
+        let judged = (results.len() as u32, most as u32);
+        let first = votes.iter().position(|count| *count == most)?;
+        let mut result = results.into_iter().nth(first)?;
+        result.judged = judged;
+        Some(result)
     }
 
     /// Judges one time; `None` if it has no samples.
-    fn one(&self, span: &Span<'r>, all: &[Span<'r>]) -> Option<LimiterFindings> {
+    fn judge_span(&self, span: &Span<'r>, all: &[Span<'r>]) -> Option<LimiterFindings> {
         let low = self.low(span, all);
         let hosts = [Some(span), low].map(|span| span.map(|span| self.hosts(span)));
-        let [Some(own), of_low] = hosts else {
+        let [Some(hosts), low_hosts] = hosts else {
             return None;
         };
-        if own.iter().all(|host| host.rows.is_empty()) {
+        if hosts.iter().all(|host| host.rows.is_empty()) {
             return None;
         }
-        let crossing = crosses_link(&own);
-        let seen = [Some(span), low].map(|span| {
+        let crossing = crosses_link(&hosts);
+        let trials = [Some(span), low].map(|span| {
             span.map(|span| {
                 let mut trial = trial::of(self.run, span, &self.settings);
                 trial.figures.extend(crossing);
                 trial
             })
         });
-        let window = |span: &Span<'_>, hosts, trial| Window {
-            hosts,
-            from_ns: span.from_ns,
-            until_ns: span.until_ns,
-            arm: &self.arm.name,
-            trial,
-        };
-        let low_window = match (low, &of_low, &seen[1]) {
-            (Some(span), Some(hosts), Some(trial)) => Some(window(span, hosts, trial)),
+        let low_window = match (low, &low_hosts, &trials[1]) {
+            (Some(span), Some(hosts), Some(trial)) => Some(self.window(span, hosts, trial)),
             _ => None,
         };
-        let own_window = window(span, &own, seen[0].as_ref()?);
+        let own_window = self.window(span, &hosts, trials[0].as_ref()?);
         let quantities = Quantities::builtin();
         let mut evidence =
             Evidence::of(quantities, Counters::builtin(), &own_window, low_window.as_ref());
@@ -217,8 +221,8 @@ impl<'r> Judge<'r> {
             load: span.load.to_owned(),
             arm: self.arm.name.clone(),
             pods,
-            stretch: span.told(),
-            low: low.map(Span::told),
+            stretch: span.to_stretch(),
+            low: low.map(Span::to_stretch),
             judged: (1, 1),
             confirmations: self.confirmations(span.load),
             judgement,
@@ -228,12 +232,25 @@ impl<'r> Judge<'r> {
         })
     }
 
+    fn window<'w>(
+        &'w self,
+        span: &Span<'_>,
+        hosts: &'w [HostSamples],
+        trial: &'w Trial,
+    ) -> Window<'w> {
+        Window { hosts, from_ns: span.from_ns, until_ns: span.until_ns, arm: &self.arm.name, trial }
+    }
+
     fn confirmations(&self, load: &str) -> Vec<ConfirmationRecord> {
-        let own = self.run.records.iter().filter_map(|record| match record {
-            Record::Confirmation(one) if one.arm == self.arm.name && one.load == load => Some(one),
+        let records = self.run.records.iter().filter_map(|record| match record {
+            Record::Confirmation(confirmation)
+                if confirmation.arm == self.arm.name && confirmation.load == load =>
+            {
+                Some(confirmation)
+            }
             _ => None,
         });
-        own.cloned().collect()
+        records.cloned().collect()
     }
 
     /// Returns the longest time at a low load.
@@ -249,9 +266,10 @@ impl<'r> Judge<'r> {
     /// Returns the samples of a time, by host.
     fn hosts(&self, span: &Span<'_>) -> Vec<HostSamples> {
         // Nobody has told a server that weir did not start which ones to use.
-        let is_free = |role: Role| role == Role::Proxy && !self.is_started;
-        let cpus = |role: Role| (!is_free(role)).then(|| self.cpus(role));
-        by_host(&self.run.samples, (span.from_ns, span.until_ns), &cpus)
+        by_host(&self.run.samples, (span.from_ns, span.until_ns), &|role| {
+            let is_free = role == Role::Proxy && !self.is_started;
+            (!is_free).then(|| self.cpus(role))
+        })
     }
 
     fn cpus(&self, role: Role) -> Vec<u64> {
@@ -275,13 +293,13 @@ fn is_of_pods(parameter: &str) -> bool {
 /// Moves the parameters of pods to the front if the proxy runs in pods; removes them if it does not.
 fn place_turns(findings: &mut [Finding], is_in_pods: bool) {
     for finding in findings {
-        let (of_pods, others): (Vec<_>, Vec<_>) = finding
+        let (of_pods, remaining): (Vec<_>, Vec<_>) = finding
             .turn
             .drain(..)
             .zip(finding.ways.drain(..))
             .partition(|(parameter, _)| is_of_pods(parameter));
-        let of_pods = of_pods.into_iter().filter(|_| is_in_pods);
-        (finding.turn, finding.ways) = of_pods.chain(others).collect();
+        (finding.turn, finding.ways) =
+            of_pods.into_iter().filter(|_| is_in_pods).chain(remaining).collect();
     }
 }
 
@@ -344,8 +362,8 @@ fn by_host(
         }
     }
     for (name, host) in &mut hosts {
-        let own = samples.missing.iter().filter(|(of, _)| of == name);
-        host.missing = own.map(|(_, missing)| missing.clone()).collect();
+        let missing = samples.missing.iter().filter(|(of, _)| of == name);
+        host.missing = missing.map(|(_, missing)| missing.clone()).collect();
         let roles = host.roles.iter();
         host.cpus = roles.filter_map(|role| Some((*role, cpus(*role)?))).collect();
     }
@@ -354,13 +372,13 @@ fn by_host(
 
 /// Adds the role to a host whose processes were sampled there.
 fn note_role(host: &mut HostSamples, row: &SampleRow) {
-    let place = Counters::builtin()
+    let role_index = Counters::builtin()
         .table("processes")
         .and_then(|table| table.keys().position(|key| key == "role"));
     if row.table != "processes" {
         return;
     }
-    let name = place.and_then(|place| row.keys.get(place));
+    let name = role_index.and_then(|role_index| row.keys.get(role_index));
     let roles = [Role::Generator, Role::Proxy, Role::Origin];
     if let Some(role) = roles.into_iter().find(|role| name.is_some_and(|name| name == role.name()))
         && !host.roles.contains(&role)
@@ -393,8 +411,8 @@ mod tests {
                 },
             });
             let samples = Samples { rows: rows.collect(), ..Samples::default() };
-            let known = kind_by_name(&samples, "shop").map(ProxyKind::name);
-            assert_eq!(known, kind, "{processes:?}");
+            let kind_name = kind_by_name(&samples, "shop").map(ProxyKind::name);
+            assert_eq!(kind_name, kind, "{processes:?}");
         }
     }
 }

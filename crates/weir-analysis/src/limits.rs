@@ -33,9 +33,9 @@ pub(crate) fn limits(comparer: &Comparer<'_>) -> Vec<LimitFindings> {
     }
     (0..data.study.arms.len())
         .map(|arm| {
-            let mut found = blank(data, arm, limit);
-            judge(&mut found, comparer, arm, quantile);
-            found
+            let mut findings = blank(data, arm, limit);
+            judge(&mut findings, comparer, arm, quantile);
+            findings
         })
         .collect()
 }
@@ -66,14 +66,14 @@ fn judge(found: &mut LimitFindings, comparer: &Comparer<'_>, arm: usize, quantil
         return;
     }
     let (requests, confidence) = (values.samples(arm, &blocks), data.study.objective.confidence);
-    let Some(seen) = pooled(values, arm, &blocks, quantile, confidence) else {
+    let Some(estimate) = pooled(values, arm, &blocks, quantile, confidence) else {
         found.because = "the metric was not recorded".to_owned();
         return;
     };
-    let beyond = beyond(values, arm, &blocks, found.limit_ns as f64, confidence);
-    (found.value_ns, found.interval_ns) = seen;
+    let share = share_beyond(values, arm, &blocks, found.limit_ns as f64, confidence);
+    (found.value_ns, found.interval_ns) = estimate;
     (found.n, found.confidence) = (blocks.len() as u32, confidence);
-    (found.verdict, found.because) = conclude(beyond, blocks.len(), 1.0 - quantile);
+    (found.verdict, found.because) = conclude(share, blocks.len(), 1.0 - quantile);
     let wanted = samples_wanted(data.study.objective.metric);
     if requests < wanted {
         found.verdict = Holding::NotShown;
@@ -100,7 +100,7 @@ pub(crate) fn pooled(
 ) -> Option<(f64, (f64, f64))> {
     let all = values.times(arm, blocks);
     let value = all.quantile(quantile);
-    let share = beyond(values, arm, blocks, value, confidence)?;
+    let share = share_beyond(values, arm, blocks, value, confidence)?;
     // The share beyond the value is 1 - quantile up to the histogram's grain.
     let (low, high) = (1.0 - share.high, 1.0 - share.low);
     Some((value, (all.quantile(low.max(0.0)), all.quantile(high.min(1.0)))))
@@ -108,7 +108,7 @@ pub(crate) fn pooled(
 }
 
 /// Returns the interval of the share of requests that took longer than `ns`.
-fn beyond(
+fn share_beyond(
     values: &Values<'_>,
     arm: usize,
     blocks: &[usize],
@@ -129,12 +129,11 @@ fn conclude(beyond: Option<Interval>, blocks: usize, allowed: f64) -> (Holding, 
         );
         return (Holding::NotShown, why);
     };
-    let percent = |share: f64| share * 100.0;
     let took = format!(
         "{:.2} to {:.2} % of the requests took longer, and {:.3} % may",
-        percent(share.low),
-        percent(share.high),
-        percent(allowed)
+        share.low * 100.0,
+        share.high * 100.0,
+        allowed * 100.0
     );
     let verdict = match () {
         () if share.high <= allowed => Holding::Holds,

@@ -27,9 +27,9 @@ pub fn load_validity(report: &LoadReport) -> Vec<ValidityReason> {
 /// Collects the evidence about all flows together and about each by itself; if there is only one flow, as one entry.
 fn evidence(report: &LoadReport) -> Vec<Evidence<'_>> {
     let flows = figures(report);
-    let of_all = of_all(report, flows.iter().any(|flow| !flow.is_held()));
+    let overall = of_all(report, flows.iter().any(|flow| !flow.is_held()));
     let generators = report.generators.iter().map(|one| of_generator(report, one));
-    let mut all = of_flows(of_all, &flows);
+    let mut all = of_flows(overall, &flows);
     all.extend(generators);
     all
 }
@@ -38,10 +38,10 @@ fn of_flows<'a>(of_all: Evidence<'a>, flows: &[Figures<'a>]) -> Vec<Evidence<'a>
     match flows {
         [alone] => vec![alone.evidence(of_all)],
         several => {
-            let each = several
+            let of_each_flow = several
                 .iter()
                 .map(|flow| flow.evidence(Evidence { name: flow.name, ..Evidence::default() }));
-            std::iter::once(of_all).chain(each).collect()
+            std::iter::once(of_all).chain(of_each_flow).collect()
         }
     }
 }
@@ -215,7 +215,5 @@ fn lag(lag: &TimeReport, response: &TimeReport, is_open: bool) -> Lag {
 
 /// Returns a quantile in nanoseconds; 0 if there is none.
 fn at(times: &TimeReport, wanted: f64) -> u64 {
-    let mut quantiles = times.quantiles.iter();
-    let found = quantiles.find(|(quantile, _)| *quantile >= wanted);
-    found.map_or(0, |&(_, ns)| ns)
+    times.quantiles.iter().find(|(quantile, _)| *quantile >= wanted).map_or(0, |&(_, ns)| ns)
 }

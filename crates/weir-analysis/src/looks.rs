@@ -45,24 +45,26 @@ pub fn decide(run: &Run, load: &LoadSpec, look: LookRecord) -> LookRecord {
     let study = &run.header.study;
     let mut tests = SignedRank::new();
     let compared = at(run, load, &look, &mut tests);
-    let all = || compared.comparisons.iter().chain(&compared.pairs);
-    let metric = all().next().map(|first| first.metric);
+    let all: Vec<&Comparison> = compared.comparisons.iter().chain(&compared.pairs).collect();
+    let metric = all.first().map(|first| first.metric);
     let earlier = run.looks(&load.name);
     let mut open = Vec::new();
     let mut look = LookRecord { expected: look.blocks, ..look };
     for (arm, against) in study.questions() {
-        let names = [arm, against].map(|place| &*study.arms[place].name);
+        let names = [arm, against].map(|index| &*study.arms[index].name);
         if earlier.iter().any(|look| decides(look, names)) {
             continue;
         }
-        let found = all()
-            .find(|found| Some(found.metric) == metric && [&*found.arm, &*found.against] == names);
-        let verdict = found.map_or(Verdict::Invalid, |found| found.verdict);
-        let foreseen = found.map_or(1.0, |found| chance(found, study, &look, None));
+        let comparison = all
+            .iter()
+            .copied()
+            .find(|c| Some(c.metric) == metric && [&*c.arm, &*c.against] == names);
+        let verdict = comparison.map_or(Verdict::Invalid, |comparison| comparison.verdict);
+        let foreseen = comparison.map_or(1.0, |comparison| chance(comparison, study, &look, None));
         let is_open = matches!(verdict, Verdict::Inconclusive | Verdict::Invalid);
         let is_given_up = is_open && foreseen < HOPELESS && !look.is_last;
         if is_open && !is_given_up && !look.is_last {
-            look.expected = look.expected.max(expected(found, study, &look));
+            look.expected = look.expected.max(expected(comparison, study, &look));
             open.push((arm, against));
             continue;
         }
@@ -80,16 +82,17 @@ pub fn decide(run: &Run, load: &LoadSpec, look: LookRecord) -> LookRecord {
 /// Returns the arms of these questions, together with the A/A arm and the arm that it is compared with, which show the
 /// differences that the machine alone makes.
 fn arms_of(study: &Study, open: &[(usize, usize)]) -> Vec<String> {
-    let is_control = |arm: usize| study.arms[arm].role == ArmRole::SameAsBaseline;
-    let goes_on = |place: usize| {
-        let asked = open.iter().any(|(arm, against)| place == *arm || place == *against);
-        let mut arms = 0..study.arms.len();
-        asked
-            || is_control(place)
-            || arms.any(|arm| is_control(arm) && study.arms[arm].against == place)
-    };
-    let arms = (0..study.arms.len()).filter(|place| !open.is_empty() && goes_on(*place));
-    arms.map(|place| study.arms[place].name.clone()).collect()
+    if open.is_empty() {
+        return Vec::new();
+    }
+    let controls = study.arms.iter().enumerate().filter_map(|(index, arm)| {
+        (arm.role == ArmRole::SameAsBaseline).then_some((index, arm.against))
+    });
+    let going_on: Vec<(usize, usize)> = controls.chain(open.iter().copied()).collect();
+    (0..study.arms.len())
+        .filter(|index| going_on.iter().any(|(arm, against)| index == arm || index == against))
+        .map(|index| study.arms[index].name.clone())
+        .collect()
 }
 
 /// Returns the chance that a look after so many blocks decides a comparison. `None` stands for the last look that is
@@ -111,16 +114,17 @@ fn chance(found: &Comparison, study: &Study, look: &LookRecord, blocks: Option<u
 
 /// Returns the number of blocks after which a comparison is probably decided.
 fn expected(found: Option<&Comparison>, study: &Study, look: &LookRecord) -> u32 {
-    let later = || look.planned.iter().copied().filter(|end| *end > look.blocks);
-    let is_likely =
-        |end: &u32| found.is_some_and(|found| chance(found, study, look, Some(*end)) >= LIKELY);
-    let last = later().next_back();
-    later().find(is_likely).or(last).unwrap_or(look.blocks)
+    let mut later = look.planned.iter().copied().filter(|end| *end > look.blocks);
+    let last = later.clone().next_back();
+    later
+        .find(|end| found.is_some_and(|found| chance(found, study, look, Some(*end)) >= LIKELY))
+        .or(last)
+        .unwrap_or(look.blocks)
 }
 
 fn decides(look: &LookRecord, [arm, against]: [&str; 2]) -> bool {
     let mut decided = look.decided.iter();
-    decided.any(|one| one.arm == arm && one.against == against)
+    decided.any(|decision| decision.arm == arm && decision.against == against)
 }
 
 /// Combines the looks at a load: each comparison as it was at the look that decided it, the others as at the last look.
@@ -137,26 +141,27 @@ pub(crate) fn compared(
     let Some((last, before)) = looks.split_last() else {
         return Some(unclaimed(comparer.compare()));
     };
-    let mut found = at(run, load, last, comparer.tests);
-    given_up(&mut found, last);
+    let mut combined = at(run, load, last, comparer.tests);
+    given_up(&mut combined, last);
     for look in before.iter().filter(|look| !look.decided.is_empty()) {
-        let mut then = at(run, load, look, comparer.tests);
-        given_up(&mut then, look);
-        let both = [(&mut found.comparisons, then.comparisons), (&mut found.pairs, then.pairs)];
-        for (now, then) in both {
-            let then = then.into_iter();
-            for own in then.filter(|own| decides(look, [&own.arm, &own.against])) {
-                let is_it = |known: &&mut Comparison| {
+        let mut earlier = at(run, load, look, comparer.tests);
+        given_up(&mut earlier, look);
+        let both = [
+            (&mut combined.comparisons, earlier.comparisons),
+            (&mut combined.pairs, earlier.pairs),
+        ];
+        for (now, earlier) in both {
+            for decided in earlier.into_iter().filter(|c| decides(look, [&c.arm, &c.against])) {
+                if let Some(known) = now.iter_mut().find(|known| {
                     (known.metric, &known.arm, &known.against)
-                        == (own.metric, &own.arm, &own.against)
-                };
-                if let Some(known) = now.iter_mut().find(is_it) {
-                    *known = own;
+                        == (decided.metric, &decided.arm, &decided.against)
+                }) {
+                    *known = decided;
                 }
             }
         }
     }
-    Some(found)
+    Some(combined)
 }
 
 /// Appends to the reasons of comparisons that a look gave up that it did so.
@@ -165,7 +170,9 @@ fn given_up(found: &mut Compared, look: &LookRecord) {
     for comparison in all.filter(|found| found.verdict == Verdict::Inconclusive) {
         let names = [&*comparison.arm, &*comparison.against];
         let mut decided = look.decided.iter();
-        if decided.any(|one| one.is_given_up && [&*one.arm, &*one.against] == names) {
+        if decided
+            .any(|decision| decision.is_given_up && [&*decision.arm, &*decision.against] == names)
+        {
             comparison.because +=
                 "; given up, because the remaining looks would probably not have decided it";
         }

@@ -77,9 +77,9 @@ pub(crate) fn samples(
         return Vec::new();
     };
     let metric = study.objective.metric;
-    let trials = trials(run, load);
+    let load_keys = trial_keys(run, load);
     let mut samples = Vec::new();
-    for (place, arm) in study.arms.iter().enumerate() {
+    for (index, arm) in study.arms.iter().enumerate() {
         let Some(comparison) = found
             .iter()
             .find(|found| found.metric == metric && found.arm == arm.name)
@@ -90,17 +90,17 @@ pub(crate) fn samples(
         let (low, high) = comparison.interval;
         let half_width = (relative_difference(high) - relative_difference(low)) / 2.0;
         let estimate = relative_difference(comparison.ratio);
-        let Ok(drawn) = comparer.draw(metric, place, arm.against) else {
+        let Ok(drawn) = comparer.draw(metric, index, arm.against) else {
             continue;
         };
         let keys = drawn.instances.iter().map(|instance| {
             let unknown = (u32::MAX, study.loads.len(), *instance as u32);
-            trials.get(*instance).copied().unwrap_or(unknown)
+            load_keys.get(*instance).copied().unwrap_or(unknown)
         });
         if estimate.is_finite() {
             samples.push(CellSample {
                 matrix: cell.matrix.clone(),
-                arm: place,
+                arm: index,
                 estimate: (estimate, half_width / ERRORS),
                 trials: keys.collect(),
                 differences: drawn.differences,
@@ -111,11 +111,11 @@ pub(crate) fn samples(
 }
 
 /// Returns the keys of a load's continuous trials, in the order of the records.
-fn trials(run: &Run, load: &LoadSpec) -> Vec<TrialKey> {
+fn trial_keys(run: &Run, load: &LoadSpec) -> Vec<TrialKey> {
     let loads = &run.header.study.loads;
     run.parts_in(&load.name, Phase::counts)
         .map(|part| {
-            let (place, block) = part
+            let (index, block) = part
                 .with
                 .iter()
                 .map(|other| (&other.load, other.first_block))
@@ -123,7 +123,7 @@ fn trials(run: &Run, load: &LoadSpec) -> Vec<TrialKey> {
                 .map(|(name, block)| (loads.iter().position(|load| load.name == *name), block))
                 .min()
                 .unwrap_or_default();
-            (part.session, place.unwrap_or(loads.len()), block)
+            (part.session, index.unwrap_or(loads.len()), block)
         })
         .collect()
 }

@@ -28,12 +28,12 @@ pub(crate) fn find<'a>(study: &'a Study, name: &str) -> Option<&'a Arm> {
 /// Returns true if two arms are different systems, so that one does not "make" the other carry more: another program,
 /// another executable of it, another address, or another configuration of the user's.
 pub fn are_different_proxies(study: &Study, a: &str, b: &str) -> bool {
-    let system = |name| {
+    let [first, second] = [a, b].map(|name| {
         let proxy = study.proxy_of(find(study, name)?);
-        let own = proxy.configuration.as_ref();
-        Some((proxy.kind, &proxy.executable, own, proxy.external.as_ref()))
-    };
-    system(a) != system(b)
+        let configuration = proxy.configuration.as_ref();
+        Some((proxy.kind, &proxy.executable, configuration, proxy.external.as_ref()))
+    });
+    first != second
 }
 
 /// Returns true if the arms that are compared with another than the baseline are steps, each compared with the one
@@ -70,8 +70,7 @@ pub fn capitalized(study: &Study, text: &str) -> String {
     let mut titles =
         ProxyKind::ALL.iter().filter(|kind| kind.is_started()).map(|kind| kind.title());
     let is_arm = study.arms.iter().any(|arm| {
-        let rest = text.strip_prefix(&*arm.name);
-        rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+        text.strip_prefix(&*arm.name).is_some_and(|tail| !tail.starts_with(char::is_alphanumeric))
     });
     if is_arm || titles.any(|title| title == word) || first.contains(['_', '=', '-']) {
         return text.to_owned();
@@ -119,8 +118,8 @@ pub(crate) fn time(ns: f64) -> String {
 
 fn grouped(digits: &str) -> String {
     let (mut text, count) = (String::new(), digits.len());
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (count - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (count - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -130,10 +129,9 @@ fn grouped(digits: &str) -> String {
 
 /// Formats an interval of ratios: `1.02 to 1.05`, `0.98 to ∞`.
 pub(crate) fn interval((low, high): (f64, f64)) -> String {
-    let end = |end: f64| {
-        if end.is_infinite() { "∞".to_owned() } else { format!("{end:.2}") }
-    };
-    format!("{} to {}", end(low), end(high))
+    let [low, high] =
+        [low, high].map(|end| if end.is_infinite() { "∞".to_owned() } else { format!("{end:.2}") });
+    format!("{low} to {high}")
 }
 #[cfg(test)]
 mod tests {

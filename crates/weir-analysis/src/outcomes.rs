@@ -28,18 +28,11 @@ impl Answers {
     ) -> Answers {
         let mut all = Answers::default();
         for trial in trials {
-            let count = |is_such: fn(&ErrorKind) -> bool| -> u64 {
-                trial
-                    .errors
-                    .iter()
-                    .filter(|error| is_such(&error.kind))
-                    .map(|error| error.count)
-                    .sum()
-            };
-            let answered = count(|kind| kind.is_answered());
+            let answered = count_errors(trial, |kind| kind.is_answered());
             all.complete += sum([trial], |slice| slice.completed_whole) as u64;
             all.wrong += unexpected_count(trial, study) + answered;
-            all.failed += count(|kind| !kind.is_answered() && *kind != ErrorKind::Timeout);
+            all.failed +=
+                count_errors(trial, |kind| !kind.is_answered() && *kind != ErrorKind::Timeout);
             all.never += trial.censored.in_flight + trial.censored.queued;
         }
         all.wrong = all.wrong.min(all.complete);
@@ -61,6 +54,10 @@ impl Answers {
     pub(crate) fn good_share(&self) -> f64 {
         1.0 - self.wrong as f64 / self.complete.max(1) as f64
     }
+}
+
+fn count_errors(trial: &TrialRecord, is_counted: fn(&ErrorKind) -> bool) -> u64 {
+    trial.errors.iter().filter(|error| is_counted(&error.kind)).map(|error| error.count).sum()
 }
 
 /// Counts responses with an unexpected status: outside 1xx to 3xx and not of the class that the study has the origin
@@ -135,7 +132,7 @@ mod tests {
     use weir_model::load::{Censored, ErrorCount};
 
     use super::*;
-    use crate::tests::fixture::{header, slice, three_arms, trial};
+    use crate::tests::fixture::{build_header, build_trial, slice, three_arms};
 
     /// Each of 2,000 requests that ended is counted once, even if several things are wrong with it.
     #[test]
@@ -151,17 +148,19 @@ mod tests {
             (&[(Connect, 5)], 0, [2000, 0, 5, 0]),
             (&[(Timeout, 5)], 5, [2000, 0, 0, 5]),
         ];
-        let study = header(three_arms()).study;
+        let study = build_header(three_arms()).study;
         for (errors, in_flight, expected) in rows {
             let slices = vec![slice(0, 10_000.0), slice(1, 10_000.0)];
-            let mut trial = trial("closed", "stock", 0, slices);
-            let each = errors.iter().map(|(kind, count)| ErrorCount {
-                kind: *kind,
-                words: String::new(),
-                errno: None,
-                count: *count,
-            });
-            trial.errors = each.collect();
+            let mut trial = build_trial("closed", "stock", 0, slices);
+            trial.errors = errors
+                .iter()
+                .map(|(kind, count)| ErrorCount {
+                    kind: *kind,
+                    words: String::new(),
+                    errno: None,
+                    count: *count,
+                })
+                .collect();
             trial.censored = Censored { in_flight, ..Censored::default() };
             let Answers { complete, wrong, failed, never } = Answers::of([&trial], &study);
             assert_eq!([complete, wrong, failed, never], expected, "{errors:?}");

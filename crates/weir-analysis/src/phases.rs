@@ -29,7 +29,7 @@ const BEYOND_NOISE: f64 = 2.0;
 /// Minimum number of blocks in a phase.
 const SHORTEST: usize = 4;
 /// Number of connections in TIME_WAIT from which on they are mentioned.
-const MANY: u64 = 1_000;
+const LEAST_TIME_WAIT: u64 = 1_000;
 /// Seconds for which ports of ended connections are kept: TCP_TIMEWAIT_LEN of Linux, a constant.
 const TIME_WAIT_S: f64 = 60.0;
 
@@ -37,7 +37,7 @@ const TIME_WAIT_S: f64 = 60.0;
 pub(crate) fn changes(run: &Run, comparer: &mut Comparer<'_>) -> Vec<PhaseChange> {
     let data = comparer.data;
     let clock = Clock::of(data);
-    let mut found: Vec<PhaseChange> = Vec::new();
+    let mut all_changes: Vec<PhaseChange> = Vec::new();
     for arm in 0..data.study.arms.len() {
         let blocks: Vec<usize> =
             (0..data.blocks.len()).filter(|block| data.usable(*block, arm).is_some()).collect();
@@ -47,19 +47,19 @@ pub(crate) fn changes(run: &Run, comparer: &mut Comparer<'_>) -> Vec<PhaseChange
             let changes = of_arm(comparer, arm, metric, &blocks);
             (!changes.is_empty()).then_some((metric, changes))
         });
-        let Some((metric, places)) = of_metric else {
+        let Some((metric, cuts)) = of_metric else {
             continue;
         };
-        let ends: Vec<usize> = places.iter().map(|(place, _)| *place).collect();
-        for (number, (place, p)) in places.into_iter().enumerate() {
+        let ends: Vec<usize> = cuts.iter().map(|(cut, _)| *cut).collect();
+        for (number, (cut, p)) in cuts.into_iter().enumerate() {
             let first = number.checked_sub(1).map_or(0, |before| ends[before]);
             let last = ends.get(number + 1).copied().unwrap_or(blocks.len());
-            let phases = [&blocks[first..place], &blocks[place..last]];
-            found.push(describe(run, comparer, (arm, metric, p), phases, &clock));
+            let phases = [&blocks[first..cut], &blocks[cut..last]];
+            all_changes.push(describe(run, comparer, (arm, metric, p), phases, &clock));
         }
     }
-    found.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    found
+    all_changes.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    all_changes
 }
 
 /// Finds the changes of an arm: index in `blocks`, and p.
@@ -73,54 +73,57 @@ fn of_arm(
     if metric == Metric::CpuPerRequest && !data.sees_process(&data.study.arms[arm]) {
         return Vec::new();
     }
-    let value = |arm: usize, block: usize| comparer.values.value(metric, arm, &[block]).ln();
-    let own: Vec<f64> = blocks.iter().map(|block| value(arm, *block)).collect();
-    let others = |block: usize| {
-        let there = (0..data.study.arms.len())
-            .filter(|other| *other != arm)
-            .filter(|other| data.usable(block, *other).is_some());
-        median(there.map(|other| value(other, block)).collect())
-    };
-    let against: Vec<f64> =
-        blocks.iter().zip(&own).map(|(block, own)| own - others(*block).unwrap_or(0.0)).collect();
-    let mut found = Vec::new();
-    if own.iter().chain(&against).all(|value| value.is_finite()) {
-        split(&own, &against, 0..own.len(), &mut found);
-        found.extend(passing(&against));
+    let logs: Vec<f64> =
+        blocks.iter().map(|block| comparer.values.value(metric, arm, &[*block]).ln()).collect();
+    let against: Vec<f64> = blocks
+        .iter()
+        .zip(&logs)
+        .map(|(block, log)| {
+            let other_arms = (0..data.study.arms.len())
+                .filter(|other| *other != arm)
+                .filter(|other| data.usable(*block, *other).is_some())
+                .map(|other| comparer.values.value(metric, other, &[*block]).ln());
+            log - median(other_arms.collect()).unwrap_or(0.0)
+        })
+        .collect();
+    let mut cuts = Vec::new();
+    if logs.iter().chain(&against).all(|value| value.is_finite()) {
+        split(&logs, &against, 0..logs.len(), &mut cuts);
+        cuts.extend(passing(&against));
     }
-    found.sort_by(|a, b| (a.0, a.1).partial_cmp(&(b.0, b.1)).unwrap_or(Ordering::Equal));
+    cuts.sort_by(|a, b| (a.0, a.1).partial_cmp(&(b.0, b.1)).unwrap_or(Ordering::Equal));
     // Cuts closer than a phase can be are one change, the surer one.
-    found.dedup_by(|later, kept| {
-        let same = later.0 - kept.0 < SHORTEST;
-        if same && later.1 < kept.1 {
-            *kept = *later;
+    cuts.dedup_by(|later, earlier| {
+        let same = later.0 - earlier.0 < SHORTEST;
+        if same && later.1 < earlier.1 {
+            *earlier = *later;
         }
         same
     });
     // The first cut of several may lie beside a change, and is one no more when the others are made.
-    while let Some(least) = (0..found.len()).find(|number| {
-        let first = number.checked_sub(1).map_or(0, |before| found[before].0);
-        let last = found.get(number + 1).map_or(own.len(), |(place, _)| *place);
-        let place = found[*number].0;
-        !is_step(&own, &against, [first..place, place..last])
+    while let Some(least) = (0..cuts.len()).find(|number| {
+        let first = number.checked_sub(1).map_or(0, |before| cuts[before].0);
+        let last = cuts.get(number + 1).map_or(logs.len(), |(cut, _)| *cut);
+        let middle = cuts[*number].0;
+        !is_step(&logs, &against, [first..middle, middle..last])
     }) {
-        found.remove(least);
+        cuts.remove(least);
     }
-    found
+    cuts
 }
 
 /// Finds the clearest change in a range, then those on both sides of it.
 fn split(own: &[f64], against: &[f64], range: Range<usize>, found: &mut Vec<(usize, f64)>) {
-    let Some((place, p)) = change_point(&against[range.clone()]) else {
+    let Some((offset, p)) = change_point(&against[range.clone()]) else {
         return;
     };
-    let place = range.start + place;
-    let (before, after) = (range.start..place, place..range.end);
+    let cut = range.start + offset;
+    let (before, after) = (range.start..cut, cut..range.end);
     let phases = [before.clone(), after.clone()];
     if p > LEVEL || !is_step(own, against, phases) {
         return;
     }
-    found.push((place, p));
+    found.push((cut, p));
     split(own, against, before, found);
     split(own, against, after, found);
 }
@@ -141,13 +144,14 @@ fn is_step(own: &[f64], against: &[f64], [before, after]: [Range<usize>; 2]) -> 
     if before.len() < SHORTEST || after.len() < SHORTEST {
         return false;
     }
-    let step = |series: &[f64]| {
-        let level = |range: &Range<usize>| median(series[range.clone()].to_vec()).unwrap_or(0.0);
-        level(&after) - level(&before)
-    };
-    let (mine, theirs) = (step(own), step(against));
-    let noise = |range: &Range<usize>| qn(&against[range.clone()]).unwrap_or(0.0);
-    let noise = noise(&before).max(noise(&after));
+    let [mine, theirs] = [own, against].map(|series| {
+        let [level_before, level_after] =
+            [&before, &after].map(|range| median(series[range.clone()].to_vec()).unwrap_or(0.0));
+        level_after - level_before
+    });
+    let [noise_before, noise_after] =
+        [&before, &after].map(|range| qn(&against[range.clone()]).unwrap_or(0.0));
+    let noise = noise_before.max(noise_after);
     // Of two arms one has changed: the one whose own figures did.
     let is_own = mine * theirs > 0.0 && mine.abs() >= 0.5 * theirs.abs();
     is_own && theirs.abs() >= SMALLEST.ln_1p().max(BEYOND_NOISE * noise)
@@ -172,8 +176,8 @@ fn describe(
     let data = comparer.data;
     let spec = &data.study.arms[arm];
     let [before, after] = phases.map(|blocks| {
-        let each = blocks.iter().map(|block| comparer.values.value(metric, arm, &[*block]));
-        median(each.collect()).unwrap_or(f64::NAN)
+        let values = blocks.iter().map(|block| comparer.values.value(metric, arm, &[*block]));
+        median(values.collect()).unwrap_or(f64::NAN)
     });
     let ratios = phases.map(|blocks| match arm {
         0 => None,
@@ -202,11 +206,15 @@ fn ratio(
     blocks: &[usize],
 ) -> Option<(f64, (f64, f64))> {
     let Comparer { data, values, tests, .. } = comparer;
-    let each = blocks.iter().filter(|block| data.usable(**block, against).is_some()).map(|block| {
-        let of = |arm| values.value(metric, arm, &[*block]);
-        (of(arm) / of(against)).ln()
-    });
-    let ratios: Vec<f64> = each.filter(|ratio| ratio.is_finite()).collect();
+    let ratios: Vec<f64> = blocks
+        .iter()
+        .filter(|block| data.usable(**block, against).is_some())
+        .map(|block| {
+            let [value, base] = [arm, against].map(|arm| values.value(metric, arm, &[*block]));
+            (value / base).ln()
+        })
+        .filter(|ratio| ratio.is_finite())
+        .collect();
     let interval = tests.interval(&ratios, data.study.objective.confidence)?;
     let enough = interval.confidence >= data.study.objective.confidence;
     enough.then_some((hodges_lehmann(&ratios)?.exp(), (interval.low.exp(), interval.high.exp())))
@@ -214,36 +222,37 @@ fn ratio(
 
 /// Describes other differences before and after a change.
 fn evidence(run: &Run, data: &LoadData<'_>, arm: usize, phases: [&[usize]; 2]) -> String {
-    let trials = |blocks: &[usize]| -> Vec<&TrialRecord> {
+    let [before, after] = phases.map(|blocks| -> Vec<&TrialRecord> {
         blocks.iter().filter_map(|block| data.usable(*block, arm)).collect()
-    };
-    let [before, after] = phases.map(trials);
-    let mut said = Vec::new();
+    });
+    let mut differences = Vec::new();
     let waiting = [&before, &after].map(|trials| typical_time_wait(trials));
     if let [Some(then), Some(now)] = waiting
-        && then.max(now) >= MANY
+        && then.max(now) >= LEAST_TIME_WAIT
         && then.abs_diff(now) * 5 > then.max(now)
     {
-        let ports = ports(run, &data.study.arms[arm].name);
-        said.push(format!(
+        let ports = describe_ports(run, &data.study.arms[arm].name);
+        differences.push(format!(
             "its namespace kept {} ended connections in TIME_WAIT, {} before{ports}",
             names::count(now),
             names::count(then)
         ));
     }
-    let mut compare = |name: &str, field: fn(&SliceRecord) -> u64| {
-        let per_request = |trials: &[&TrialRecord]| {
+    type Counter = fn(&SliceRecord) -> u64;
+    let counts: [(&str, Counter); 2] = [
+        ("connections to the origin server", |slice| slice.origin_connects),
+        ("connections of the generator's opened again", |slice| slice.reconnects),
+    ];
+    for (name, field) in counts {
+        let [then, now] = [&before, &after].map(|trials| {
             let requests = sum(trials.iter().copied(), |slice| slice.completed_whole);
             sum(trials.iter().copied(), field) / requests.max(1.0)
-        };
-        let (then, now) = (per_request(&before), per_request(&after));
+        });
         if (then - now).abs() > 0.1 * then.max(now).max(0.01) {
-            said.push(format!("{name} were {now:.2} for each request, {then:.2} before"));
+            differences.push(format!("{name} were {now:.2} for each request, {then:.2} before"));
         }
-    };
-    compare("connections to the origin server", |slice| slice.origin_connects);
-    compare("connections of the generator's opened again", |slice| slice.reconnects);
-    said.join("; ")
+    }
+    differences.join("; ")
 }
 
 fn typical_time_wait(trials: &[&TrialRecord]) -> Option<u64> {
@@ -262,7 +271,7 @@ fn most(slice: &SliceRecord) -> Option<u64> {
 }
 
 /// Returns "; it has 28,232 local ports, …": the number of ports that the arm's namespace had for its own connections.
-fn ports(run: &Run, arm: &str) -> String {
+fn describe_ports(run: &Run, arm: &str) -> String {
     let range = run
         .records
         .iter()
@@ -292,7 +301,7 @@ pub(crate) fn fresh(data: &LoadData<'_>) -> String {
     let seconds = span(data);
     let arms = (0..data.study.arms.len()).filter_map(|arm| {
         let most = data.usable_of(arm).flat_map(|trial| &trial.slices).filter_map(most).max()?;
-        (most >= MANY).then_some((most, arm))
+        (most >= LEAST_TIME_WAIT).then_some((most, arm))
     });
     let Some((most, arm)) = arms.max().filter(|_| seconds < TIME_WAIT_S) else {
         return String::new();

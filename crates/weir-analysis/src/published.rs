@@ -53,8 +53,8 @@ impl<'a> Judge<'a> {
         let mut all: Vec<FiguresFindings> = Vec::new();
         for spec in &study.loads {
             if let Some(figures) = published.by_load.get(&spec.name) {
-                let own = self.loads.iter().find(|load| load.load == spec.name);
-                all.push(self.under(figures, own));
+                let measured = self.loads.iter().find(|load| load.load == spec.name);
+                all.push(self.under(figures, measured));
             }
         }
         let nothing_else =
@@ -63,9 +63,11 @@ impl<'a> Judge<'a> {
             all.push(alone);
         } else if !published.figures.is_empty() || nothing_else {
             let wanted = study.objective.metric;
-            let gives = |load: &&LoadFindings| load.metrics.contains(&wanted);
-            let any = |load: &&LoadFindings| !load.metrics.is_empty();
-            let measured = self.loads.iter().find(gives).or_else(|| self.loads.iter().find(any));
+            let measured = self
+                .loads
+                .iter()
+                .find(|load| load.metrics.contains(&wanted))
+                .or_else(|| self.loads.iter().find(|load| !load.metrics.is_empty()));
             all.push(self.under(&published.figures, measured));
         }
         all
@@ -102,9 +104,9 @@ impl<'a> Judge<'a> {
     fn under(
         &self,
         figures: &BTreeMap<String, f64>,
-        measured: Option<&LoadFindings>,
+        load: Option<&LoadFindings>,
     ) -> FiguresFindings {
-        let measured = measured.and_then(|load| Some((load, self.metric_of(load)?)));
+        let measured = load.and_then(|load| Some((load, self.metric_of(load)?)));
         let arms = &self.study.arms;
         let baseline = arms.first().map_or("", |arm| &arm.name);
         let here = arms.iter().map(|arm| {
@@ -153,8 +155,7 @@ impl<'a> Judge<'a> {
     /// Returns the objective's metric if a load gives it, else the first metric that it gives.
     fn metric_of(&self, load: &LoadFindings) -> Option<Metric> {
         let wanted = self.study.objective.metric;
-        let given = load.metrics.contains(&wanted).then_some(wanted);
-        given.or_else(|| load.metrics.first().copied())
+        load.metrics.contains(&wanted).then_some(wanted).or_else(|| load.metrics.first().copied())
     }
 
     /// Returns the verdict on the published effect of `arm`. A level that is not in force, and advice that is known to
@@ -210,8 +211,8 @@ fn compare(
     if !theirs.1.is_finite() || theirs.1 <= 0.0 {
         return (PublishedVerdict::Inconclusive, String::new());
     }
-    let band = band.ln_1p();
-    let they_saw_none = theirs.0.ln() <= band && theirs.1.ln() >= -band;
+    let log_band = band.ln_1p();
+    let they_saw_none = theirs.0.ln() <= log_band && theirs.1.ln() >= -log_band;
     let (low, high) = ours.interval;
     let overlap = low <= theirs.1 && theirs.0 <= high;
     let larger = theirs.0 > 1.0;
@@ -219,12 +220,17 @@ fn compare(
         (Verdict::Equivalent, true) => PublishedVerdict::NoneEither,
         (Verdict::Equivalent, false) => PublishedVerdict::NoEffectHere,
         (Verdict::Better | Verdict::Worse, true) => PublishedVerdict::EffectHere,
-        (Verdict::Better | Verdict::Worse, false) => match (ours.ratio > 1.0) == larger {
-            false => PublishedVerdict::Opposite,
-            true if overlap => PublishedVerdict::Confirmed,
-            true if (ours.ratio > theirs.1) == larger => PublishedVerdict::ConfirmedLarger,
-            true => PublishedVerdict::ConfirmedSmaller,
-        },
+        (Verdict::Better | Verdict::Worse, false) => {
+            if (ours.ratio > 1.0) != larger {
+                PublishedVerdict::Opposite
+            } else if overlap {
+                PublishedVerdict::Confirmed
+            } else if (ours.ratio > theirs.1) == larger {
+                PublishedVerdict::ConfirmedLarger
+            } else {
+                PublishedVerdict::ConfirmedSmaller
+            }
+        }
         (Verdict::Inconclusive, false) if kind == Kind::Time && !overlap => {
             let because = "the interval rules the published size out".to_owned();
             return (PublishedVerdict::NoEffectHere, because);

@@ -27,10 +27,7 @@ pub(crate) fn rankings(
     }
     metrics
         .iter()
-        .map(|metric| {
-            let of = Pairs { idle, ..Pairs::of(study, *metric, pairs) };
-            of.ranking()
-        })
+        .map(|metric| Pairs { idle, ..Pairs::of(study, *metric, pairs) }.ranking())
         .collect()
 }
 
@@ -57,8 +54,9 @@ impl<'a> Pairs<'a> {
     }
 
     fn get(&self, arm: &str, against: &str) -> Option<&Comparison> {
-        let found = self.by_arms.get(&(arm.to_owned(), against.to_owned()));
-        found.filter(|pair| pair.verdict != Verdict::Invalid)
+        self.by_arms
+            .get(&(arm.to_owned(), against.to_owned()))
+            .filter(|pair| pair.verdict != Verdict::Invalid)
     }
 
     fn ranking(&self) -> Ranking {
@@ -73,20 +71,19 @@ impl<'a> Pairs<'a> {
     fn ordered(&self) -> (Vec<String>, Vec<String>) {
         let arms = self.study.arms.iter().filter(|arm| arm.role != ArmRole::SameAsBaseline);
         let arms: Vec<&String> = arms.map(|arm| &arm.name).collect();
-        let score = |arm: &str| {
+        let mut ranked: Vec<(f64, String)> = Vec::new();
+        let mut unranked = Vec::new();
+        for arm in &arms {
             let logs: Vec<f64> = arms
                 .iter()
                 .filter_map(|other| self.get(arm, other))
                 .map(|pair| pair.ratio.ln())
                 .collect();
-            (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / (logs.len() + 1) as f64)
-        };
-        let mut ranked: Vec<(f64, String)> = Vec::new();
-        let mut unranked = Vec::new();
-        for arm in &arms {
-            match score(arm) {
-                Some(score) => ranked.push((score, (*arm).clone())),
-                None => unranked.push((*arm).clone()),
+            if logs.is_empty() {
+                unranked.push((*arm).clone());
+            } else {
+                let score = logs.iter().sum::<f64>() / (logs.len() + 1) as f64;
+                ranked.push((score, (*arm).clone()));
             }
         }
         let sign = if self.metric.higher_is_better() { -1.0 } else { 1.0 };
@@ -113,9 +110,9 @@ impl<'a> Pairs<'a> {
 
     fn overlaps(&self, groups: &[Vec<String>]) -> Vec<(String, String)> {
         let mut overlaps = Vec::new();
-        for (place, group) in groups.iter().enumerate() {
+        for (index, group) in groups.iter().enumerate() {
             for better in group {
-                let undecided = groups[place + 1..]
+                let undecided = groups[index + 1..]
                     .iter()
                     .flatten()
                     .filter(|arm| self.is_undecided(better, arm));
@@ -163,7 +160,7 @@ impl<'a> Pairs<'a> {
     /// Describes the best group, or the only one. If `is_clear` is false, because a later arm could not be told from
     /// one of the group or has no valid pair with one, the claim is weakened.
     fn of_best(&self, group: &[String], is_only: bool, is_clear: bool) -> String {
-        let who = self.named(group);
+        let subject = self.named(group);
         let best = match (self.metric, group.len()) {
             (Metric::Rate, 1) if self.idle => "answers most",
             (Metric::Rate, _) if self.idle => "answer most",
@@ -180,9 +177,9 @@ impl<'a> Pairs<'a> {
         };
         let best = if is_clear { best.to_owned() } else { format!("{best} as far as can be told") };
         match (group.len(), is_only) {
-            (1, _) => format!("{who} {best}"),
-            (_, true) => format!("{who} {}", self.alike(group)),
-            (_, false) => format!("{who} {best} and {}", self.alike(group)),
+            (1, _) => format!("{subject} {best}"),
+            (_, true) => format!("{subject} {}", self.alike(group)),
+            (_, false) => format!("{subject} {best} and {}", self.alike(group)),
         }
     }
 
@@ -191,7 +188,7 @@ impl<'a> Pairs<'a> {
         let mut pairs = group
             .iter()
             .enumerate()
-            .flat_map(|(place, a)| group[..place].iter().filter_map(|b| self.get(a, b)));
+            .flat_map(|(index, a)| group[..index].iter().filter_map(|b| self.get(a, b)));
         if pairs.all(|pair| pair.verdict == Verdict::Equivalent) {
             let band = (self.study.objective.band * 1e4).round() / 1e2;
             format!("are equal within {band} %")
@@ -223,14 +220,14 @@ impl<'a> Pairs<'a> {
             (Metric::ResponseP50 | Metric::ResponseP99, true) => "takes",
             (Metric::ResponseP50 | Metric::ResponseP99, false) => "take",
         };
-        let what = match self.metric {
+        let measure = match self.metric {
             Metric::Rate if self.idle => format!("times as many requests as {against}"),
             Metric::Rate | Metric::ReceivedBytes => format!("times as much as {against}"),
             Metric::CpuPerRequest => format!("times the CPU time of {against}"),
             Metric::ResponseP50 | Metric::ResponseP99 => format!("times as long as {against}"),
         };
         let alike = if is_one { String::new() } else { format!(" and {}", self.alike(group)) };
-        format!("{} {verb} {ratios} {what}{alike}", self.named(group))
+        format!("{} {verb} {ratios} {measure}{alike}", self.named(group))
     }
 
     /// Returns the ratio of a pair: "0.61 (95 % interval 0.58 to 0.64)".
@@ -244,9 +241,9 @@ impl<'a> Pairs<'a> {
 
     /// Lists the overlaps: "Caddy could not be told from nginx either, nor Envoy from Caddy".
     fn of_overlaps(&self, overlaps: &[(String, String)]) -> Option<String> {
-        let pairs = overlaps.iter().enumerate().map(|(place, (better, arm))| {
+        let pairs = overlaps.iter().enumerate().map(|(index, (better, arm))| {
             let [better, arm] = [better, arm].map(|arm| names::arm(self.study, arm));
-            match place {
+            match index {
                 0 => format!("{arm} could not be told from {better} either"),
                 _ => format!("nor {arm} from {better}"),
             }

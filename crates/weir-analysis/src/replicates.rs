@@ -65,8 +65,9 @@ pub(crate) fn replicates(
 /// Splits blocks into as many groups of neighbours as hold at least `size` blocks each, with sizes as even as possible.
 pub(crate) fn groups(blocks: &[usize], size: usize) -> impl Iterator<Item = &[usize]> {
     let count = (blocks.len() / size).max(1);
-    let edge = move |i: usize| i * blocks.len() / count;
-    (0..count).map(move |i| &blocks[edge(i)..edge(i + 1)]).filter(|group| !group.is_empty())
+    (0..count)
+        .map(move |i| &blocks[i * blocks.len() / count..(i + 1) * blocks.len() / count])
+        .filter(|group| !group.is_empty())
 }
 
 /// Returns the number of requests that a replicate of a quantile should have; 0 for other metrics. Ten lie beyond a p99

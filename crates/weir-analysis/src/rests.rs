@@ -9,17 +9,17 @@ use crate::names;
 use crate::outcomes::sum;
 
 /// Share of a CPU from which on a resting arm is named: as much as an effect that studies look for.
-const MUCH: f64 = 0.01;
+const LEAST_CPUS: f64 = 0.01;
 
 /// Parameters that set how long a proxy keeps an idle client connection; the first one that is set is in force.
-const KEPT: [&str; 3] = ["keepalive_timeout", "timeout_http_keep_alive", "timeout_client"];
+const TIMEOUT_PARAMETERS: [&str; 3] =
+    ["keepalive_timeout", "timeout_http_keep_alive", "timeout_client"];
 
 /// Returns a sentence about the arm that used the most CPU time while it rested, and one about the arm that closed the
 /// most connections. Each states how many others did so too.
 pub(crate) fn sentences(run: &Run, data: &LoadData<'_>, arms: &[ArmFindings]) -> Vec<String> {
-    let each = || arms.iter().enumerate();
-    let busy = each().map(|(arm, found)| (share(data, arm), arm, &*found.arm));
-    let busy: Vec<_> = busy.filter(|(share, ..)| *share > MUCH).collect();
+    let busy = arms.iter().enumerate().map(|(arm, found)| (share(data, arm), arm, &*found.arm));
+    let busy: Vec<_> = busy.filter(|(share, ..)| *share > LEAST_CPUS).collect();
     let busiest = busy.iter().max_by(|a, b| a.0.total_cmp(&b.0)).map(|(share, _, name)| {
         format!(
             "The arm {name} used {:.1} % of a CPU while it rested, beside the arm that was measured{}.",
@@ -27,7 +27,7 @@ pub(crate) fn sentences(run: &Run, data: &LoadData<'_>, arms: &[ArmFindings]) ->
             others(busy.len())
         )
     });
-    let closed = each().map(|(arm, found)| (lost(found), arm, &*found.arm));
+    let closed = arms.iter().enumerate().map(|(arm, found)| (lost(found), arm, &*found.arm));
     let closed: Vec<_> = closed.filter(|(lost, ..)| *lost > 0).collect();
     let most = closed.iter().max_by_key(|(lost, ..)| *lost).map(|(lost, arm, name)| {
         let longest_ns = data.usable_of(*arm).flat_map(|trial| &trial.slices).map(|slice| slice.rest_ns).max().unwrap_or(0);
@@ -65,7 +65,7 @@ fn timeout(run: &Run, arm: &str) -> String {
         _ => None,
     });
     effective
-        .flat_map(|effective| KEPT.map(|id| Some((id, effective.get(id)?))))
+        .flat_map(|effective| TIMEOUT_PARAMETERS.map(|id| Some((id, effective.get(id)?))))
         .flatten()
         .next()
         .map_or_else(String::new, |(id, timeout)| format!(" (its {id} is {timeout})"))

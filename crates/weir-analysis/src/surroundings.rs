@@ -24,12 +24,12 @@ const STEADY: &str = "performance";
 
 /// Returns the remarks that a reader of the figures must know.
 pub fn remarks(found: &Surroundings, cpus: &CpuRoles, study: &Study) -> Vec<String> {
-    let mut said: Vec<String> =
+    let mut remarks: Vec<String> =
         study.loads.iter().filter_map(|load| near_limit(found, load, study)).collect();
     for record in &found.hosts {
-        Host { record, cpus }.judge(&mut said);
+        Host { record, cpus }.judge(&mut remarks);
     }
-    said
+    remarks
 }
 
 /// Returns the upper limit of the content, in bytes per second, that a load has answered; `None` if its rate or its
@@ -71,36 +71,37 @@ struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    fn judge(&self, said: &mut Vec<String>) {
+    fn judge(&self, remarks: &mut Vec<String>) {
         let (facts, host) = (&self.record.facts, &self.record.host);
         for (governor, cpus) in facts.governors.iter().filter(|(name, _)| *name != STEADY) {
-            said.push(format!(
+            remarks.push(format!(
                 "the governor `{governor}` changes the frequency of CPU {cpus} of {host}: rates and CPU time per request \
                  follow it (`cpupower -c {cpus} frequency-set -g {STEADY}`)"
             ));
         }
         let proxy = self.roles().find(|(role, _)| *role == LinkEnd::Proxy);
-        let others = self.roles().filter(|(role, _)| *role != LinkEnd::Proxy);
         // It exchanges bytes with each of them, and is what is measured.
-        for (other, proxy) in others.filter_map(|other| Some((other, proxy?.1))) {
-            said.extend(self.shared_cores(proxy, other));
-            said.extend(self.crossed_nodes(proxy, other));
+        for peer in self.roles().filter(|(role, _)| *role != LinkEnd::Proxy) {
+            if let Some((_, proxy)) = proxy {
+                remarks.extend(self.shared_cores(proxy, peer));
+                remarks.extend(self.crossed_nodes(proxy, peer));
+            }
         }
         for (role, cpus) in self.distinct_roles() {
             let nodes = self.nodes_of(cpus);
             if nodes.len() > 1 {
                 let nodes = numbers(&nodes);
-                said.push(format!(
+                remarks.push(format!(
                     "the {role}'s CPUs {cpus} are at NUMA nodes {nodes} of {host}: memory is slower from one to another"
                 ));
             }
-            said.extend(facts.cards.iter().flat_map(|one| self.card(one, role, cpus)));
-            said.extend(self.stands_still(role, cpus));
+            remarks.extend(facts.cards.iter().flat_map(|card| self.card(card, role, cpus)));
+            remarks.extend(self.stands_still(role, cpus));
         }
         let error = self.record.clock.map_or(0, |(_, error)| error);
         if error > CLOCK_ERROR_NS {
             let ms = error as f64 / 1e6;
-            said.push(format!(
+            remarks.push(format!(
                 "the clock of {host} is known to {ms:.0} ms only: its counters may belong to other slices"
             ));
         }
@@ -118,10 +119,10 @@ impl<'a> Host<'a> {
 
     /// Returns the roles on this host without those whose CPUs an earlier role has.
     fn distinct_roles(&self) -> impl Iterator<Item = (LinkEnd, &'a CpuSet)> {
-        let mut seen: Vec<&CpuSet> = Vec::new();
+        let mut earlier: Vec<&CpuSet> = Vec::new();
         self.roles().filter(move |(_, cpus)| {
-            let is_new = !seen.contains(cpus);
-            seen.push(cpus);
+            let is_new = !earlier.contains(cpus);
+            earlier.push(cpus);
             is_new
         })
     }
@@ -169,26 +170,26 @@ impl<'a> Host<'a> {
     /// Returns remarks about a network card whose interrupts burden some of a role's CPUs more than others, or that is
     /// at another node.
     fn card(&self, card: &CardFacts, role: LinkEnd, cpus: &CpuSet) -> Vec<String> {
-        let (host, name, mut said) = (&self.record.host, &card.name, Vec::new());
-        let burdens = |served: &&CpuSet| {
+        let (host, name, mut remarks) = (&self.record.host, &card.name, Vec::new());
+        let served = card.interrupts.as_ref().filter(|served| {
             let shared = served.shared_with(cpus).len();
-            shared > 0 && (shared < cpus.cpus().len() || served.cpus().len() == 1)
-        };
-        let served = card.interrupts.as_ref().filter(|_| !card.spreads);
-        said.extend(served.filter(burdens).map(|served| {
+            let burdens = shared < cpus.cpus().len() || served.cpus().len() == 1;
+            !card.spreads && shared > 0 && burdens
+        });
+        remarks.extend(served.map(|served| {
             format!(
                 "interrupts of {name} on {host} go to CPU {served}, and the {role} has CPU {cpus}: packets take time of \
                  some of its CPUs alone (use more queues, RPS, or separate CPUs)"
             )
         }));
         let nodes = self.nodes_of(cpus);
-        said.extend(card.node.filter(|node| !nodes.is_empty() && !nodes.contains(node)).map(|node| {
+        remarks.extend(card.node.filter(|node| !nodes.is_empty() && !nodes.contains(node)).map(|node| {
             format!(
                 "{name} is at NUMA node {node} of {host}, and the {role}'s CPUs are at {}: all its packets cross",
                 numbers(&nodes)
             )
         }));
-        said
+        remarks
     }
 
     fn stands_still(&self, role: LinkEnd, cpus: &CpuSet) -> Option<String> {
@@ -224,28 +225,33 @@ mod tests {
 
     use super::*;
 
-    fn said(found: &Value, study: &Study) -> Vec<String> {
+    fn remarks_on(found: &Value, study: &Study) -> Vec<String> {
         let cpus = json!({"generator": "0", "origin": "1", "proxy": "2-3"});
-        let found = serde_json::from_value(found.clone()).unwrap();
-        remarks(&found, &serde_json::from_value(cpus).unwrap(), study)
+        let surroundings = serde_json::from_value(found.clone()).unwrap();
+        remarks(&surroundings, &serde_json::from_value(cpus).unwrap(), study)
     }
 
     /// Asserts that each remark contains its expected words, and that there are no others.
     #[track_caller]
     fn expect(found: &Value, study: &Study, expected: &[&str]) {
-        let said = said(found, study);
-        assert_eq!(said.len(), expected.len(), "{found}: {said:?}");
-        for (said, words) in said.iter().zip(expected) {
-            let has_all = words.split('|').all(|words| said.contains(words));
-            assert!(has_all, "{found}: {said} instead of {words}");
+        let remarks = remarks_on(found, study);
+        assert_eq!(remarks.len(), expected.len(), "{found}: {remarks:?}");
+        for (remark, words) in remarks.iter().zip(expected) {
+            let has_all = words.split('|').all(|words| remark.contains(words));
+            assert!(has_all, "{found}: {remark} instead of {words}");
         }
+    }
+
+    fn card(interrupts: &str, spreads: bool) -> Value {
+        json!({"name": "eth0", "queues": [1, 1], "interrupts": interrupts, "spreads": spreads})
+    }
+
+    fn held_up(late_ns: u64, others_ns: u64) -> Value {
+        json!({"proxy": {"times": 1, "late_ns": late_ns, "others_ns": others_ns}})
     }
 
     #[test]
     fn what_spoils_figures_is_said_and_nothing_else() {
-        let card = |interrupts, spreads| json!({"name": "eth0", "queues": [1, 1], "interrupts": interrupts, "spreads": spreads});
-        let held =
-            |late, others| json!({"proxy": {"times": 1, "late_ns": late, "others_ns": others}});
         let far_card = json!({"nodes": {"0": "0-3", "1": "4-7"}, "cards": [{"name": "eth0", "queues": [1, 1], "node": 1}]});
         #[rustfmt::skip]
         let hosts: [(Value, &[&str]); 19] = [
@@ -266,8 +272,8 @@ mod tests {
             (json!({"cards": [card("0", false)]}), &["generator has CPU 0"]),
             (far_card, &["generator's CPUs", "proxy's CPUs", "origin server's CPUs"]),
             // Two CPUs, so this is of 400 ms.
-            (json!({"watched_ns": 200_000_000, "held_up": held(10_000_000, 9_000_000)}), &[]),
-            (json!({"watched_ns": 200_000_000, "held_up": held(20_000_000, 60_000_000)}), &["proxy's CPU 2-3|20 %"]),
+            (json!({"watched_ns": 200_000_000, "held_up": held_up(10_000_000, 9_000_000)}), &[]),
+            (json!({"watched_ns": 200_000_000, "held_up": held_up(20_000_000, 60_000_000)}), &["proxy's CPU 2-3|20 %"]),
             (json!({"held_up": {}}), &[]),
             (json!({"unmeasured": [{"what": "NUMA nodes", "why": "not there"}]}), &[]),
             (json!({"watched_ns": 200_000_000}), &[]),
@@ -278,9 +284,11 @@ mod tests {
                 json!({"host": "h", "roles": ["generator", "proxy", "origin"], "facts": facts});
             expect(&json!({"hosts": [host]}), &study, expected);
         }
-        let clock = |error: u64| json!({"hosts": [{"host": "far", "roles": [], "clock": [7, error], "facts": {}}]});
-        expect(&clock(CLOCK_ERROR_NS), &study, &[]);
-        expect(&clock(30_000_000), &study, &["clock of far|30 ms"]);
+        for (error, expected) in [(CLOCK_ERROR_NS, &[][..]), (30_000_000, &["clock of far|30 ms"])]
+        {
+            let host = json!({"host": "far", "roles": [], "clock": [7, error], "facts": {}});
+            expect(&json!({"hosts": [host]}), &study, expected);
+        }
     }
 
     #[test]

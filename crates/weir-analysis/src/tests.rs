@@ -20,7 +20,9 @@ mod stood_still;
 use weir_model::record::{Validity, ValidityReason};
 use weir_model::study::{ArmRole, LoadSpec, Metric};
 
-use self::fixture::{Moment, arm, header, normal, run, run_with_times, three_arms, trials};
+use self::fixture::{
+    Moment, arm, build_header, build_trials, normal, run, run_with_times, three_arms,
+};
 use crate::analyze;
 use crate::findings::{Comparison, Findings, Verdict};
 
@@ -44,12 +46,12 @@ fn world(noise: f64) -> impl FnMut(Moment<'_>) -> f64 {
 
 #[test]
 fn each_load_that_answers_has_a_line_of_the_answer() {
-    let mut header = header(three_arms());
+    let mut header = build_header(three_arms());
     header.study.loads.truncate(1);
-    let other = header.study.loads[0].clone();
-    header.study.loads.push(LoadSpec { name: "other".to_owned(), ..other });
-    let mut all = trials(&header, "closed", 30, world(0.01));
-    all.extend(trials(&header, "other", 30, world(0.01)));
+    let first_load = header.study.loads[0].clone();
+    header.study.loads.push(LoadSpec { name: "other".to_owned(), ..first_load });
+    let mut all = build_trials(&header, "closed", 30, world(0.01));
+    all.extend(build_trials(&header, "other", 30, world(0.01)));
     let (_folder, run) = run(&header, all);
     let answer = analyze(&run).answer;
     let lines: Vec<&str> = answer.lines().collect();
@@ -60,8 +62,8 @@ fn each_load_that_answers_has_a_line_of_the_answer() {
 
 #[test]
 fn a_known_effect_is_found_and_nothing_else() {
-    let header = header(three_arms());
-    let (_folder, run) = run(&header, trials(&header, "closed", 60, world(0.12)));
+    let header = build_header(three_arms());
+    let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(0.12)));
     let findings = analyze(&run);
     let load = &findings.loads[0];
     assert_eq!((load.blocks, load.blocks_used), (60, 60));
@@ -97,12 +99,12 @@ fn a_known_effect_is_found_and_nothing_else() {
 
 #[test]
 fn an_arm_that_answers_nothing_in_a_third_of_the_blocks_has_lost_about_that() {
-    let header = header(three_arms());
-    let mut world = world(0.02);
-    let all = trials(&header, "closed", 60, |moment| match moment {
+    let header = build_header(three_arms());
+    let mut usual = world(0.02);
+    let all = build_trials(&header, "closed", 60, |moment| match moment {
         Moment { arm: 1, block, .. } if block % 3 == 0 => 0.0,
-        Moment { arm: 1, .. } => world(Moment { arm: 0, ..moment }),
-        other => world(other),
+        Moment { arm: 1, .. } => usual(Moment { arm: 0, ..moment }),
+        other => usual(other),
     });
     let (_folder, run) = run(&header, all);
     let findings = analyze(&run);
@@ -116,8 +118,8 @@ fn an_arm_that_answers_nothing_in_a_third_of_the_blocks_has_lost_about_that() {
 
 #[test]
 fn equal_arms_on_a_quiet_machine_are_equivalent() {
-    let header = header(three_arms());
-    let (_folder, run) = run(&header, trials(&header, "closed", 60, world(0.02)));
+    let header = build_header(three_arms());
+    let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(0.02)));
     let findings = analyze(&run);
     let same = comparison(&findings, 0, Metric::Rate, "stock-again");
     assert_eq!(same.verdict, Verdict::Equivalent, "{same:?}");
@@ -127,24 +129,28 @@ fn equal_arms_on_a_quiet_machine_are_equivalent() {
 
 #[test]
 fn a_study_of_equal_arms_alone_answers_how_much_can_be_seen() {
-    let header = header(three_arms()[..2].to_vec());
-    let (_folder, run) = run(&header, trials(&header, "closed", 60, world(0.02)));
+    let header = build_header(three_arms()[..2].to_vec());
+    let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(0.02)));
     let findings = analyze(&run);
     let same = comparison(&findings, 0, Metric::Rate, "stock-again");
-    let seen = format!("seen here from {:.1} % on", same.minimum_detectable * 100.0);
+    let expected = format!("seen here from {:.1} % on", same.minimum_detectable * 100.0);
     assert!(findings.answer.contains("Two equal arms"), "{}", findings.answer);
-    assert!(findings.answer.contains(&seen), "{}", findings.answer);
+    assert!(findings.answer.contains(&expected), "{}", findings.answer);
 }
 
 #[test]
 fn a_drift_of_the_machine_falls_out() {
-    let header = header(three_arms());
+    let header = build_header(three_arms());
     // From 10,000 to 40,000 per second over the run; whoever came first would lose by far.
-    let drift = |moment: Moment<'_>| 10_000.0 + 30_000.0 * moment.place as f64 / 240.0;
-    let (_folder, run) = run(&header, trials(&header, "closed", 40, drift));
+    let (_folder, run) = run(
+        &header,
+        build_trials(&header, "closed", 40, |moment| {
+            10_000.0 + 30_000.0 * moment.index as f64 / 240.0
+        }),
+    );
     for name in ["stock-again", "keepalive"] {
-        let comparison = analyze(&run);
-        let comparison = comparison.loads[0].comparisons.iter().find(|c| c.arm == name).unwrap();
+        let findings = analyze(&run);
+        let comparison = findings.loads[0].comparisons.iter().find(|c| c.arm == name).unwrap();
         assert!((comparison.ratio - 1.0).abs() < 1e-3, "{comparison:?}");
         assert_eq!(comparison.verdict, Verdict::Equivalent, "{comparison:?}");
     }
@@ -152,8 +158,8 @@ fn a_drift_of_the_machine_falls_out() {
 
 #[test]
 fn invalid_blocks_are_out_before_their_outcome_is_looked_at() {
-    let header = header(three_arms());
-    let mut all = trials(&header, "closed", 40, |moment| {
+    let header = build_header(three_arms());
+    let mut all = build_trials(&header, "closed", 40, |moment| {
         // In every fourth block the change looks ten times as good …
         let lucky = moment.arm == 2 && moment.block % 4 == 0;
         20_000.0 * if lucky { 10.0 } else { 1.0 } * (0.01 * normal(moment.rng)).exp()
@@ -178,33 +184,29 @@ fn invalid_blocks_are_out_before_their_outcome_is_looked_at() {
 
 #[test]
 fn autocorrelated_blocks_widen_the_interval() {
-    let header = header(three_arms());
-    let wander = |persistence: f64| {
-        let mut state = 0.0;
-        let mut last = 0;
-        move |moment: Moment<'_>| {
+    let header = build_header(three_arms());
+    let [independent, wandering] = [0.0, 0.9].map(|persistence: f64| {
+        let (mut state, mut last) = (0.0, 0);
+        let trials = build_trials(&header, "closed", 200, |moment| {
             if moment.block != last {
                 last = moment.block;
                 state = persistence * state + 0.05 * normal(moment.rng);
             }
-            let own = if moment.arm == 2 { state } else { 0.0 };
-            20_000.0 * (own + 0.01 * normal(moment.rng)).exp()
-        }
-    };
-    let found = |persistence: f64| {
-        let (_folder, run) = run(&header, trials(&header, "closed", 200, wander(persistence)));
+            let drift = if moment.arm == 2 { state } else { 0.0 };
+            20_000.0 * (drift + 0.01 * normal(moment.rng)).exp()
+        });
+        let (_folder, run) = run(&header, trials);
         comparison(&analyze(&run), 0, Metric::Rate, "keepalive").clone()
-    };
-    let (independent, wandering) = (found(0.0), found(0.9));
+    });
     assert!(wandering.autocorrelation > 0.7, "{wandering:?}");
     assert_eq!((independent.n, wandering.n), (200, 200));
-    let width = |c: &Comparison| (c.interval.1 / c.interval.0).ln();
-    assert!(width(&wandering) > 5.0 * width(&independent), "{wandering:?} {independent:?}");
+    let [wide, narrow] = [&wandering, &independent].map(|c| (c.interval.1 / c.interval.0).ln());
+    assert!(wide > 5.0 * narrow, "{wandering:?} {independent:?}");
 }
 
 #[test]
 fn runs_with_next_to_nothing_in_them_say_so() {
-    let header = header(three_arms());
+    let header = build_header(three_arms());
     let (_folder, empty) = run(&header, Vec::new());
     let findings = analyze(&empty);
     assert_eq!(findings.answer, "Nothing was measured that answers the question.");
@@ -214,14 +216,14 @@ fn runs_with_next_to_nothing_in_them_say_so() {
     assert!(nothing.ratio.is_nan());
     assert_eq!(nothing.because, "nothing was measured");
 
-    let (_folder, one) = run(&header, trials(&header, "closed", 1, world(0.1)));
+    let (_folder, one) = run(&header, build_trials(&header, "closed", 1, world(0.1)));
     let findings = analyze(&one);
     let single = comparison(&findings, 0, Metric::Rate, "keepalive");
     assert_eq!((single.verdict, single.n), (Verdict::Inconclusive, 1));
     assert!(single.because.contains("too few"), "{}", single.because);
 
     // Killed within the only block: the last arm is missing.
-    let mut cut = trials(&header, "closed", 1, world(0.1));
+    let mut cut = build_trials(&header, "closed", 1, world(0.1));
     cut.pop();
     let (_folder, cut) = run(&header, cut);
     let findings = analyze(&cut);
@@ -232,9 +234,9 @@ fn runs_with_next_to_nothing_in_them_say_so() {
 
 #[test]
 fn five_blocks_claim_nothing_and_six_may() {
-    let header = header(three_arms());
+    let header = build_header(three_arms());
     for (blocks, want) in [(5, Verdict::Inconclusive), (6, Verdict::Better)] {
-        let (_folder, run) = run(&header, trials(&header, "closed", blocks, world(0.01)));
+        let (_folder, run) = run(&header, build_trials(&header, "closed", blocks, world(0.01)));
         let findings = analyze(&run);
         let change = comparison(&findings, 0, Metric::Rate, "keepalive");
         assert_eq!(change.verdict, want, "{change:?}");
@@ -245,9 +247,9 @@ fn five_blocks_claim_nothing_and_six_may() {
 fn several_changes_are_corrected_together() {
     let mut arms = three_arms();
     arms.extend((0..8).map(|k| arm(&format!("idle-{k}"), ArmRole::Change, 0)));
-    let header = header(arms);
+    let header = build_header(arms);
     // Six blocks reach p = 0.031 for one change; among nine that is not enough.
-    let (_folder, run) = run(&header, trials(&header, "closed", 6, world(0.01)));
+    let (_folder, run) = run(&header, build_trials(&header, "closed", 6, world(0.01)));
     let findings = analyze(&run);
     let change = comparison(&findings, 0, Metric::Rate, "keepalive");
     assert_eq!((change.p, change.p_holm), (0.03125, 9.0 * 0.03125));
@@ -265,7 +267,7 @@ fn several_changes_are_corrected_together() {
     let [of_nine, of_one] = [header.study.arms.len(), 3].map(|arms| {
         let mut few = header.clone();
         few.study.arms.truncate(arms);
-        let (_folder, run) = fixture::run(&few, trials(&few, "closed", 60, world(0.05)));
+        let (_folder, run) = fixture::run(&few, build_trials(&few, "closed", 60, world(0.05)));
         let findings = analyze(&run);
         comparison(&findings, 0, Metric::Rate, "stock-again").minimum_detectable
     });
@@ -276,10 +278,10 @@ fn several_changes_are_corrected_together() {
 fn steps_of_a_cumulative_design_are_compared_with_the_step_before() {
     let mut arms = three_arms();
     arms.push(arm("and-log-off", ArmRole::Change, 2));
-    let header = header(arms);
+    let header = build_header(arms);
     let (_folder, run) = run(
         &header,
-        trials(&header, "closed", 30, |moment| {
+        build_trials(&header, "closed", 30, |moment| {
             [10_000.0, 10_000.0, 20_000.0, 22_000.0][moment.arm] * (0.01 * normal(moment.rng)).exp()
         }),
     );
@@ -297,10 +299,10 @@ fn arms_of_strata_are_no_steps() {
     arms.push(arm("workers", ArmRole::Change, 0));
     arms.push(arm("workers-keepalive", ArmRole::Change, 3));
     arms.push(arm("workers-log-off", ArmRole::Change, 3));
-    let header = header(arms);
+    let header = build_header(arms);
     let (_folder, run) = run(
         &header,
-        trials(&header, "closed", 30, |moment| {
+        build_trials(&header, "closed", 30, |moment| {
             [1.0, 1.0, 2.0, 1.5, 3.0, 1.8][moment.arm]
                 * 10_000.0
                 * (0.01 * normal(moment.rng)).exp()
@@ -315,10 +317,10 @@ fn arms_of_strata_are_no_steps() {
 
 #[test]
 fn a_difference_between_equal_arms_is_a_warning() {
-    let header = header(three_arms());
+    let header = build_header(three_arms());
     let (_folder, run) = run(
         &header,
-        trials(&header, "closed", 20, |moment| {
+        build_trials(&header, "closed", 20, |moment| {
             20_000.0 * [1.0, 1.1, 1.0][moment.arm] + moment.rng.unit()
         }),
     );
@@ -329,9 +331,9 @@ fn a_difference_between_equal_arms_is_a_warning() {
 
 #[test]
 fn a_resumed_run_goes_on_where_it_stopped() {
-    let header = header(three_arms());
-    let mut all = trials(&header, "closed", 10, world(0.01));
-    let mut second = trials(&header, "closed", 10, world(0.01));
+    let header = build_header(three_arms());
+    let mut all = build_trials(&header, "closed", 10, world(0.01));
+    let mut second = build_trials(&header, "closed", 10, world(0.01));
     for trial in &mut second {
         trial.session = 1;
         trial.block += 9;
@@ -350,8 +352,8 @@ fn a_resumed_run_goes_on_where_it_stopped() {
 /// The median is missing, not the shortest of all.
 #[test]
 fn a_block_without_an_answer_has_no_median_over_time() {
-    let header = header(three_arms());
-    let trials = trials(&header, "open", 10, |_| 10_000.0);
+    let header = build_header(three_arms());
+    let trials = build_trials(&header, "open", 10, |_| 10_000.0);
     let (_folder, run) = run_with_times(&header, trials, |trial, _| match trial.block {
         4 => Vec::new(),
         _ => vec![300; 100],
@@ -364,8 +366,8 @@ fn a_block_without_an_answer_has_no_median_over_time() {
 
 #[test]
 fn what_only_the_lab_could_know_is_kept() {
-    let header = header(three_arms());
-    let mut all = trials(&header, "closed", 10, world(0.01));
+    let header = build_header(three_arms());
+    let mut all = build_trials(&header, "closed", 10, world(0.01));
     all[0].validity.push(ValidityReason {
         validity: Validity::Invalid,
         rule: "proxy-died".to_owned(),

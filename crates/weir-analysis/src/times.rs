@@ -55,23 +55,25 @@ pub(crate) fn find(run: &Run, findings: &Findings) -> Vec<WhereTimeGoes> {
         return Vec::new();
     }
     let study = &run.header.study;
-    let mut found = Vec::new();
+    let mut all = Vec::new();
     for load in &study.loads {
-        let mut same = findings.loads.iter();
-        let same = same.find(|found| found.load == load.name);
-        let slice_ns = same.map_or(0, |found| found.slice_ns);
+        let slice_ns = findings
+            .loads
+            .iter()
+            .find(|found| found.load == load.name)
+            .map_or(0, |found| found.slice_ns);
         for arm in &study.arms {
             let capacity = findings
                 .capacity
                 .as_ref()
-                .and_then(|all| all.arms.iter().find(|of| of.arm == arm.name));
+                .and_then(|all| all.arms.iter().find(|capacity| capacity.arm == arm.name));
             let trials = run.trials_of(&load.name, &arm.name);
             let (trials, rate) = match capacity {
                 Some(capacity) => carried(trials, capacity.low),
                 None => (trials, None),
             };
-            let of = Of { run, trials, slice_ns };
-            found.extend(of.find().map(|found| WhereTimeGoes {
+            let timed = TimedTrials { run, trials, slice_ns };
+            all.extend(timed.find().map(|found| WhereTimeGoes {
                 load: load.name.clone(),
                 arm: arm.name.clone(),
                 rate,
@@ -79,7 +81,7 @@ pub(crate) fn find(run: &Run, findings: &Findings) -> Vec<WhereTimeGoes> {
             }));
         }
     }
-    found
+    all
 }
 
 /// Returns the trials of a search at the highest rate that is known to be carried, and that rate.
@@ -98,14 +100,14 @@ fn carried(trials: Vec<&TrialRecord>, most: f64) -> (Vec<&TrialRecord>, Option<f
 }
 
 /// Trials of an arm under a load whose times are broken down.
-struct Of<'r> {
+struct TimedTrials<'r> {
     run: &'r Run,
     trials: Vec<&'r TrialRecord>,
     /// Length of slices that do not record their own, nanoseconds.
     slice_ns: u64,
 }
 
-impl Of<'_> {
+impl TimedTrials<'_> {
     fn find(&self) -> Option<WhereTimeGoes> {
         let arm = &self.trials.first()?.arm;
         let spans: Vec<Span> = self.trials.iter().flat_map(|trial| self.spans(trial)).collect();
@@ -113,21 +115,22 @@ impl Of<'_> {
             self.rows("requests", arm).filter_map(|row| request(row, &spans)).collect();
         requests.sort_by_key(|request| request.total);
         let stand_for: u64 = requests.iter().map(|request| request.weight).sum();
-        let whole = requests.iter().all(|request| request.total % 1000 == 0);
-        let found = WhereTimeGoes {
+        let in_milliseconds = requests.iter().all(|request| request.total % 1000 == 0);
+        let findings = WhereTimeGoes {
             requests: (requests.len() as u64, stand_for / 1000),
-            resolution_us: if whole { 1000 } else { 1 },
+            resolution_us: if in_milliseconds { 1000 } else { 1 },
             knows_origin: requests.iter().any(|request| request.parts[3].is_some()),
             accept: self.accept(arm, &spans),
             retransmitted: self.retransmitted(arm, &spans),
             ..WhereTimeGoes::default()
         };
-        let rows = self.quantiles(&requests, &found);
-        (!rows.is_empty() || found.accept.is_some()).then_some(WhereTimeGoes { rows, ..found })
+        let rows = self.quantiles(&requests, &findings);
+        (!rows.is_empty() || findings.accept.is_some())
+            .then_some(WhereTimeGoes { rows, ..findings })
     }
 
     fn spans(&self, trial: &TrialRecord) -> Vec<Span> {
-        let mut own = self
+        let mut parts = self
             .run
             .records
             .iter()
@@ -138,16 +141,16 @@ impl Of<'_> {
             .filter(|part: &&PartRecord| {
                 part.load == trial.load && part.phase == trial.phase && holds(part, trial)
             });
-        let Some(at) = own.next().and_then(|part| part.samples_at_ns) else {
+        let Some(at) = parts.next().and_then(|part| part.samples_at_ns) else {
             return Vec::new();
         };
         let spans = trial.slices.iter().map(|slice| {
-            let whole = match slice.whole_ns {
+            let length = match slice.whole_ns {
                 0 => self.slice_ns.max(slice.measured_ns),
-                whole => whole,
+                whole_ns => whole_ns,
             };
-            let end = slice.start_ns.saturating_add_signed(at) + whole;
-            Span { begin: end - whole, from: end - slice.measured_ns.min(whole), to: end }
+            let end = slice.start_ns.saturating_add_signed(at) + length;
+            Span { begin: end - length, from: end - slice.measured_ns.min(length), to: end }
         });
         spans.collect()
     }
@@ -166,13 +169,13 @@ impl Of<'_> {
         if requests.is_empty() {
             return Vec::new();
         }
-        let seen = self.seen();
-        let answered: u64 = seen.iter().map(|(_, count)| count).sum();
+        let times = self.response_times();
+        let answered: u64 = times.iter().map(|(_, count)| count).sum();
         if answered == 0 {
             return Vec::new();
         }
-        let mean = |(ns, count): &(u64, u64)| *ns as f64 * *count as f64;
-        let mean = seen.iter().map(mean).sum::<f64>() / answered as f64 / 1000.0;
+        let sum_ns: f64 = times.iter().map(|(ns, count)| *ns as f64 * *count as f64).sum();
+        let mean = sum_ns / answered as f64 / 1000.0;
         let all = TimeRow {
             quantile: None,
             seen_us: mean,
@@ -180,26 +183,26 @@ impl Of<'_> {
             parts: parts(requests, mean, found.knows_origin),
         };
         let resolution = found.resolution_us as f64;
-        let quantile = |q: f64| {
-            let seen_us = quantile_of(&seen, (q * answered as f64).ceil() as u64) as f64 / 1000.0;
-            let near = around(requests, q);
-            let can_be_told = near.len() as u64 >= LEAST && seen_us >= UNITS * resolution;
+        let rows = QUANTILES.map(|q| {
+            let seen_us = quantile_of(&times, (q * answered as f64).ceil() as u64) as f64 / 1000.0;
+            let nearby = around(requests, q);
+            let can_be_told = nearby.len() as u64 >= LEAST && seen_us >= UNITS * resolution;
             TimeRow {
                 quantile: Some(q),
                 seen_us,
-                requests: near.len() as u64,
+                requests: nearby.len() as u64,
                 parts: if can_be_told {
-                    parts(near, seen_us, found.knows_origin)
+                    parts(nearby, seen_us, found.knows_origin)
                 } else {
                     Vec::new()
                 },
             }
-        };
-        std::iter::once(all).chain(QUANTILES.map(quantile)).collect()
+        });
+        std::iter::once(all).chain(rows).collect()
     }
 
     /// Returns the times that the generator measured: (nanoseconds, count), ascending.
-    fn seen(&self) -> Vec<(u64, u64)> {
+    fn response_times(&self) -> Vec<(u64, u64)> {
         let is_open = self.trials.iter().any(|trial| trial.response_time.count > 0);
         let histograms = self.trials.iter().map(|trial| {
             if is_open {
@@ -227,11 +230,14 @@ fn request(row: &SampleRow, spans: &[Span]) -> Option<Request> {
 /// Returns the value at a rank, counted from 1.
 fn quantile_of(ascending: &[(u64, u64)], rank: u64) -> u64 {
     let mut passed = 0;
-    let found = ascending.iter().find(|(_, count)| {
-        passed += count;
-        passed >= rank
-    });
-    found.or(ascending.last()).map_or(0, |(value, _)| *value)
+    ascending
+        .iter()
+        .find(|(_, count)| {
+            passed += count;
+            passed >= rank
+        })
+        .or(ascending.last())
+        .map_or(0, |(value, _)| *value)
 }
 
 /// Returns the requests around a quantile, and all others that took as long as one of them.
@@ -241,10 +247,10 @@ fn around(ascending: &[Request], q: f64) -> &[Request] {
     let [low, high] = [q - reach, q + reach].map(|q| (q * all as f64) as u64);
     let mut passed = 0;
     let mut ends = (ascending.len(), 0);
-    for (place, request) in ascending.iter().enumerate() {
+    for (index, request) in ascending.iter().enumerate() {
         // It has the ranks from `passed` to `passed + weight`.
         if passed + request.weight > low && passed <= high {
-            ends = (ends.0.min(place), place + 1);
+            ends = (ends.0.min(index), index + 1);
         }
         passed += request.weight;
     }
@@ -263,27 +269,30 @@ fn around(ascending: &[Request], q: f64) -> &[Request] {
 
 /// Returns the mean of each part that any of the requests has, and of the time outside of the proxy and the rest in it.
 fn parts(requests: &[Request], seen: f64, knows_origin: bool) -> Vec<(TimePart, f64)> {
-    let weight: u64 = requests.iter().map(|request| request.weight).sum();
-    let mean = |of: &dyn Fn(&Request) -> Option<u64>| {
-        let known = requests.iter().filter_map(|request| Some((of(request)?, request.weight)));
-        // One that is not there took no time.
-        let sum: Option<f64> =
-            known.map(|(us, weight)| us as f64 * weight as f64).reduce(|a, b| a + b);
-        sum.map(|sum| sum / weight as f64)
-    };
-    let total = mean(&|request| Some(request.total)).unwrap_or(0.0);
-    let told = PARTS.iter().enumerate();
-    let told: Vec<(TimePart, f64)> = told
-        .filter_map(|(place, part)| Some((*part, mean(&|request| request.parts[place])?)))
+    let total = mean(requests, |request| Some(request.total)).unwrap_or(0.0);
+    let measured: Vec<(TimePart, f64)> = PARTS
+        .iter()
+        .enumerate()
+        .filter_map(|(index, part)| Some((*part, mean(requests, |request| request.parts[index])?)))
         .collect();
-    let own = if knows_origin { TimePart::Proxy } else { TimePart::ProxyAndOrigin };
-    let rest = total - told.iter().map(|(_, us)| us).sum::<f64>();
+    let proxy_part = if knows_origin { TimePart::Proxy } else { TimePart::ProxyAndOrigin };
+    let remaining = total - measured.iter().map(|(_, us)| us).sum::<f64>();
     let outside = (TimePart::Outside, (seen - total).max(0.0));
     std::iter::once(outside)
-        .chain(told)
+        .chain(measured)
         // The proxy's clock is read for each of them, and rounded.
-        .chain([(own, rest.max(0.0))])
+        .chain([(proxy_part, remaining.max(0.0))])
         .collect()
+}
+
+/// Returns the mean of a time by weight; a request that does not have it took no time. `None` if no request has it.
+fn mean(requests: &[Request], time_us: impl Fn(&Request) -> Option<u64>) -> Option<f64> {
+    let weight: u64 = requests.iter().map(|request| request.weight).sum();
+    let sum: f64 = requests
+        .iter()
+        .filter_map(|request| Some(time_us(request)? as f64 * request.weight as f64))
+        .reduce(|a, b| a + b)?;
+    Some(sum / weight as f64)
 }
 
 #[cfg(test)]
@@ -298,8 +307,8 @@ mod tests {
     fn requests_around_a_quantile_are_those_of_its_rank_with_all_that_took_as_long() {
         let all: Vec<Request> = (0..1000).map(|us| request(us, 0, 1000)).collect();
         for (q, first, last) in [(0.5, 400, 600), (0.9, 880, 920), (0.99, 988, 992)] {
-            let near = around(&all, q);
-            let ends = (near[0].total, near[near.len() - 1].total);
+            let nearby = around(&all, q);
+            let ends = (nearby[0].total, nearby[nearby.len() - 1].total);
             assert!(ends.0.abs_diff(first) <= 1 && ends.1.abs_diff(last) <= 1, "{q}: {ends:?}");
         }
         // Requests that stand for others are as wide as they are many.
@@ -314,15 +323,15 @@ mod tests {
     #[test]
     fn parts_are_means_by_weight_and_add_up_to_what_was_seen() {
         let requests = [request(100, 60, 3000), request(200, 160, 1000)];
-        let found = parts(&requests, 150.0, true);
+        let means = parts(&requests, 150.0, true);
         let expected = [
             (TimePart::Outside, 25.0),
             (TimePart::Connect, 0.0),
             (TimePart::Origin, 85.0),
             (TimePart::Proxy, 40.0),
         ];
-        assert_eq!(found, expected);
-        let sum: f64 = found.iter().map(|(_, us)| us).sum();
+        assert_eq!(means, expected);
+        let sum: f64 = means.iter().map(|(_, us)| us).sum();
         assert_eq!(sum, 150.0);
         // Rounded times may be more than the whole; no part is below zero.
         let rounded = parts(&[request(1000, 2000, 1000)], 900.0, true);

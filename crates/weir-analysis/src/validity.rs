@@ -28,15 +28,15 @@ const BYPASSED: f64 = 1.0 - f64::EPSILON;
 
 /// Returns every reason to doubt the measurement; empty if it is VALID.
 pub(crate) fn judge(used: Use, evidence: &Evidence<'_>) -> Vec<Reason> {
-    let each = RULES.iter().filter_map(|rule| {
+    let reasons = RULES.iter().filter_map(|rule| {
         let grade = Grade(rule.name, rule.limits[used as usize]);
-        let mut found = (rule.judge)(evidence, grade)?;
+        let mut reason = (rule.judge)(evidence, grade)?;
         if let Some(subject) = evidence.name {
-            found.reason.seen.insert_str(0, &format!("{subject}: "));
+            reason.reason.seen.insert_str(0, &format!("{subject}: "));
         }
-        Some(found)
+        Some(reason)
     });
-    each.collect()
+    reasons.collect()
 }
 
 /// Counts the errors of a kind.

@@ -28,7 +28,7 @@ pub(crate) struct Values<'a> {
 type Buckets = Vec<(u64, u64)>;
 
 /// Calls `of` for every arm and block, and collects the results by arm.
-fn each<T>(
+fn collect_by_arm<T>(
     arms: Range<usize>,
     blocks: Range<usize>,
     of: impl Fn(usize, usize) -> T,
@@ -38,23 +38,21 @@ fn each<T>(
 
 impl<'a> Values<'a> {
     pub(crate) fn new(run: &Run, data: &'a LoadData<'a>) -> Values<'a> {
-        let all = |block, arm| {
-            let trial = data.usable(block, arm);
-            trial.map_or(&[][..], |trial| run.histogram(&trial.response_time)).to_vec()
-        };
         let hold_ups = hold_ups::seen(data);
         let left_out = hold_ups.as_ref().is_some_and(|seen| seen.left_out);
-        let undisturbed = |block, arm| {
-            let trial = data.usable(block, arm).filter(|_| left_out)?;
-            run.undisturbed(trial).map(<[_]>::to_vec)
-        };
         let arms = 0..if data.open { data.study.arms.len() } else { 0 };
         let blocks = 0..data.blocks.len();
         Values {
             data,
             hold_ups,
-            responses: each(arms.clone(), blocks.clone(), all),
-            undisturbed: each(arms, blocks, undisturbed),
+            responses: collect_by_arm(arms.clone(), blocks.clone(), |block, arm| {
+                let trial = data.usable(block, arm);
+                trial.map_or(&[][..], |trial| run.histogram(&trial.response_time)).to_vec()
+            }),
+            undisturbed: collect_by_arm(arms, blocks, |block, arm| {
+                let trial = data.usable(block, arm).filter(|_| left_out)?;
+                run.undisturbed(trial).map(<[_]>::to_vec)
+            }),
         }
     }
 
@@ -71,8 +69,9 @@ impl<'a> Values<'a> {
         mut blocks: Vec<usize>,
     ) -> Vec<usize> {
         if metric == Metric::ResponseP99 && self.leaves_out() {
-            let tells = |block, arm| hold_ups::has_undisturbed(self.data, block, arm);
-            blocks.retain(|block| arms.iter().all(|arm| tells(*block, *arm)));
+            blocks.retain(|block| {
+                arms.iter().all(|arm| hold_ups::has_undisturbed(self.data, *block, *arm))
+            });
         }
         blocks
     }
@@ -175,7 +174,7 @@ pub fn bad_shares(trial: &TrialRecord, buckets: Vec<(u64, u64)>, study: &Study) 
         good: answers.good_share(),
         due: (sum([trial], |slice| slice.due) as u64).max(answered),
     };
-    let of = |limit: &Limit| match limit {
+    let shares = study.capacity.iter().map(|limit| match limit {
         Limit::Quantile(_, time) => times.beyond(time.as_nanos() as f64),
         Limit::Mean(time) => {
             // As weir_search::Bound::bad_of_mean has it.
@@ -183,9 +182,9 @@ pub fn bad_shares(trial: &TrialRecord, buckets: Vec<(u64, u64)>, study: &Study) 
             (-limit / mean.max(1.0)).exp().max(answers.bad_share())
         }
         Limit::Errors(_) => answers.bad_share(),
-    };
+    });
     // Where nothing was due nothing is bad.
-    study.capacity.iter().map(of).map(|bad| if bad.is_finite() { bad } else { 0.0 }).collect()
+    shares.map(|bad| if bad.is_finite() { bad } else { 0.0 }).collect()
 }
 
 impl Times {
@@ -202,10 +201,10 @@ impl Times {
         }
         // A request at least, as hdrhistogram has it; and of a rank that is whole but for rounding, that one.
         let rank = (quantile * self.due as f64 - 1e-6).max(1e-6);
-        let mut seen = 0;
+        let mut passed = 0;
         let reaches = self.buckets.iter().find(|(_, count)| {
-            seen += count;
-            self.good(seen) >= rank
+            passed += count;
+            self.good(passed) >= rank
         });
         reaches.map_or(f64::INFINITY, |(ns, _)| *ns as f64)
     }

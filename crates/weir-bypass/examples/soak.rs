@@ -11,12 +11,13 @@
 mod peers;
 
 use std::error::Error;
+use std::num::ParseIntError;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use peers::{Client, Place, Proxy, WOKEN};
+use peers::{Client, Proxy, Topology, WOKEN};
 use weir_bypass::Bypass;
 
 /// Content sizes in bytes, and the number out of a thousand requests that ask for each.
@@ -31,11 +32,11 @@ struct Tally {
 }
 
 /// Name of a proxy, and the function that starts it.
-type Way = (&'static str, fn(&Place, &Path) -> Option<Proxy>);
+type ProxyStart = (&'static str, fn(&Topology, &Path) -> Option<Proxy>);
 
-const WAYS: [Way; 5] = [
-    ("nginx", |place, folder| Proxy::nginx(place, folder, "", true)),
-    ("haproxy", |place, folder| Proxy::haproxy(place, folder, "")),
+const WAYS: [ProxyStart; 5] = [
+    ("nginx", |topology, folder| Proxy::nginx(topology, folder, "", true)),
+    ("haproxy", |topology, folder| Proxy::haproxy(topology, folder, "")),
     ("envoy", Proxy::envoy),
     ("caddy", Proxy::caddy),
     // The client asks the origin server, by the proxy's hop.
@@ -44,20 +45,27 @@ const WAYS: [Way; 5] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let arg = |at: usize, default: u64| args.get(at).map_or(Ok(default), |a| a.parse());
-    let (requests, clients, seconds) = (arg(0, 1_000_000)?, arg(1, 16)?, arg(2, 600)?);
-    let named =
-        |name: &str| args.len() < 4 && name == "nginx" || args.iter().skip(3).any(|a| a == name);
+    let (requests, clients, seconds) =
+        (argument(&args, 0, 1_000_000)?, argument(&args, 1, 16)?, argument(&args, 2, 600)?);
     println!(
         "through  way      requests  wrong bytes  errors  redirected  left to TCP  woken  seconds"
     );
-    for (name, start) in WAYS.into_iter().filter(|(name, _)| named(name)) {
+    for (name, start) in WAYS.into_iter().filter(|(name, _)| is_named(&args, name)) {
         for bypassed in [false, true] {
             let load = Load { requests, clients, seconds };
             one_way(name, start, bypassed, &load)?;
         }
     }
     Ok(())
+}
+
+/// Reads the numeric argument at `index`.
+fn argument(args: &[String], index: usize, default: u64) -> Result<u64, ParseIntError> {
+    args.get(index).map_or(Ok(default), |text| text.parse())
+}
+
+fn is_named(args: &[String], proxy: &str) -> bool {
+    args.len() < 4 && proxy == "nginx" || args.iter().skip(3).any(|arg| arg == proxy)
 }
 
 struct Load {
@@ -68,21 +76,21 @@ struct Load {
 
 fn one_way(
     name: &str,
-    start: fn(&Place, &Path) -> Option<Proxy>,
+    start: fn(&Topology, &Path) -> Option<Proxy>,
     bypassed: bool,
     load: &Load,
 ) -> Result<(), Box<dyn Error>> {
-    let mut place = Place::namespaces().ok_or("it takes namespaces")?;
+    let mut topology = Topology::namespaces().ok_or("it takes namespaces")?;
     let is_direct = name == "direct";
     if is_direct {
-        (place.origin, place.outbound) = (place.proxy.clone(), place.inbound);
+        (topology.origin, topology.outbound) = (topology.proxy.clone(), topology.inbound);
     }
-    let hops = [place.inbound, place.outbound];
+    let hops = [topology.inbound, topology.outbound];
     let hops = if is_direct { &hops[..1] } else { &hops };
     let folder = tempfile::tempdir()?;
-    let bypass = bypassed.then(|| place.attach(hops)).transpose()?;
-    place.serve();
-    let proxy = start(&place, folder.path());
+    let bypass = bypassed.then(|| topology.attach(hops)).transpose()?;
+    topology.serve();
+    let proxy = start(&topology, folder.path());
     if proxy.is_none() && !is_direct {
         return Ok(());
     }
@@ -91,10 +99,10 @@ fn one_way(
     let until = began + Duration::from_secs(load.seconds);
     thread::scope(|scope| {
         for client in 0..load.clients {
-            let (tally, place) = (&tally, &place);
+            let (tally, topology) = (&tally, &topology);
             scope.spawn(move || {
-                place.client.join().map_err(|e| e.to_string())?;
-                run(place, tally, (client, load.clients), load.requests, until);
+                topology.client.join().map_err(|e| e.to_string())?;
+                run(topology, tally, client, load, until);
                 Ok::<(), String>(())
             });
         }
@@ -121,25 +129,25 @@ fn one_way(
 }
 
 /// Runs one client: most of its requests use a kept connection, which is renewed now and then.
-fn run(place: &Place, tally: &Tally, (client, clients): (u64, u64), all: u64, until: Instant) {
-    let mut kept = None;
-    for number in (client..all).step_by(clients as usize) {
+fn run(topology: &Topology, tally: &Tally, client: u64, load: &Load, until: Instant) {
+    let mut connection = None;
+    for number in (client..load.requests).step_by(load.clients as usize) {
         if Instant::now() > until {
             return;
         }
-        if number / clients % 500 == 499 {
-            kept = None;
+        if number / load.clients % 500 == 499 {
+            connection = None;
         }
         let size = size_of(number);
-        let done = request(&mut kept, place, number, size);
+        let done = request(&mut connection, topology, number, size);
         tally.requests.fetch_add(1, Relaxed);
         match done {
             Ok(wrong) => drop(tally.wrong.fetch_add(wrong as u64, Relaxed)),
             Err(error) => {
-                let kept_for = number / clients % 500;
+                let kept_for = number / load.clients % 500;
                 println!("request {number} of {size} bytes, on connection's {kept_for}th: {error}");
                 tally.errors.fetch_add(1, Relaxed);
-                kept = None;
+                connection = None;
             }
         }
     }
@@ -147,13 +155,13 @@ fn run(place: &Place, tally: &Tally, (client, clients): (u64, u64), all: u64, un
 
 fn request(
     kept: &mut Option<Client>,
-    place: &Place,
+    topology: &Topology,
     number: u64,
     size: usize,
 ) -> std::io::Result<usize> {
     let client = match kept {
         Some(client) => client,
-        None => kept.insert(Client::connect(place.inbound)?),
+        None => kept.insert(Client::connect(topology.inbound)?),
     };
     if number % 10 == 9 {
         client.send_post(number, size)?;

@@ -7,13 +7,15 @@ use crate::BypassError;
 
 /// Opens the directory of the calling process's group.
 pub(crate) fn of_this_process() -> Result<File, BypassError> {
-    let read = |path: &str| {
-        std::fs::read_to_string(path)
-            .map_err(|e| BypassError::NoCgroup(format!("cannot read {path}: {e}")))
-    };
-    let path = path_of(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?, Path::is_dir)?;
+    let groups = read_text("/proc/self/cgroup")?;
+    let path = path_of(&groups, &read_text("/proc/self/mountinfo")?, Path::is_dir)?;
     File::open(&path)
         .map_err(|e| BypassError::NoCgroup(format!("cannot open {}: {e}", path.display())))
+}
+
+fn read_text(path: &str) -> Result<String, BypassError> {
+    std::fs::read_to_string(path)
+        .map_err(|e| BypassError::NoCgroup(format!("cannot read {path}: {e}")))
 }
 
 /// Finds the directory of a group from `/proc/PID/cgroup` and `/proc/PID/mountinfo` (proc(5)).
@@ -28,9 +30,9 @@ fn path_of(
     let group = groups.lines().find_map(|line| line.strip_prefix("0::")).ok_or_else(|| {
         BypassError::NoCgroup("the process is in no group of the second version".to_owned())
     })?;
-    let mut seen = Vec::new();
+    let mut mount_points = Vec::new();
     for (root, mount_point) in mounts.lines().filter_map(cgroup2_mount) {
-        seen.push(mount_point.clone());
+        mount_points.push(mount_point.clone());
         let Ok(below) = Path::new(group).strip_prefix(&root) else {
             continue;
         };
@@ -39,10 +41,10 @@ fn path_of(
             return Ok(path);
         }
     }
-    Err(BypassError::NoCgroup(if seen.is_empty() {
+    Err(BypassError::NoCgroup(if mount_points.is_empty() {
         "none is mounted".to_owned()
     } else {
-        format!("`{group}` is not below {}", seen.join(", "))
+        format!("`{group}` is not below {}", mount_points.join(", "))
     }))
 }
 
@@ -73,8 +75,8 @@ mod tests {
     #[test]
     fn the_group_is_found_wherever_it_is_mounted() {
         let groups = "8:pids:/other\n0::/user.slice/weir\n";
-        let found = path(groups, HYBRID);
-        assert_eq!(found.as_deref(), Ok("/sys/fs/cgroup/unified/user.slice/weir"));
+        let directory = path(groups, HYBRID);
+        assert_eq!(directory.as_deref(), Ok("/sys/fs/cgroup/unified/user.slice/weir"));
         let unified = "31 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
         assert_eq!(path("0::/", unified).as_deref(), Ok("/sys/fs/cgroup/"));
     }
@@ -82,8 +84,8 @@ mod tests {
     #[test]
     fn a_mount_that_shows_a_part_is_used_for_what_it_shows() {
         let part = "31 23 0:27 /pods/a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-        let found = path("0::/pods/a/b\n", part);
-        assert_eq!(found.as_deref(), Ok("/sys/fs/cgroup/b"));
+        let directory = path("0::/pods/a/b\n", part);
+        assert_eq!(directory.as_deref(), Ok("/sys/fs/cgroup/b"));
         let error = path("0::/pods/c\n", part).unwrap_err();
         assert!(error.contains("`/pods/c` is not below"), "{error}");
     }

@@ -37,17 +37,14 @@ pub(crate) fn leg(hop: Hop, row: u32) -> Leg {
 
 /// Adds up the counts of all CPUs.
 pub(crate) fn sum(rows: &[Row]) -> Counts {
-    let column = |index: usize| rows.iter().map(|row| row[index]).sum();
-    Counts {
-        sockets: column(0),
-        redirected: column(1),
-        redirected_bytes: column(2),
-        alone: column(3),
-        behind: column(4),
-        full: column(5),
-        tcp_bytes: column(6),
-        refused: column(7),
+    let mut sums = Row::default();
+    for row in rows {
+        for (sum, count) in sums.iter_mut().zip(row) {
+            *sum += count;
+        }
     }
+    let [sockets, redirected, redirected_bytes, alone, behind, full, tcp_bytes, refused] = sums;
+    Counts { sockets, redirected, redirected_bytes, alone, behind, full, tcp_bytes, refused }
 }
 
 #[cfg(test)]
@@ -56,11 +53,14 @@ mod tests {
 
     #[test]
     fn both_families_write_an_ipv4_address_alike() {
-        let of = |text: &str| key(text.parse().unwrap());
-        assert_eq!(of("10.1.2.3:80"), of("[::ffff:10.1.2.3]:80"));
-        assert_eq!(of("0.0.0.0:80"), of("[::]:80"));
-        assert_ne!(of("10.1.2.3:80"), of("10.1.2.3:81"));
-        assert_eq!(of("[::1]:9")[3], u32::from_be(1));
+        assert_eq!(key_of("10.1.2.3:80"), key_of("[::ffff:10.1.2.3]:80"));
+        assert_eq!(key_of("0.0.0.0:80"), key_of("[::]:80"));
+        assert_ne!(key_of("10.1.2.3:80"), key_of("10.1.2.3:81"));
+        assert_eq!(key_of("[::1]:9")[3], u32::from_be(1));
+    }
+
+    fn key_of(address: &str) -> Key {
+        key(address.parse().unwrap())
     }
 
     #[test]

@@ -108,9 +108,12 @@ impl BypassError {
 /// Finds the verifier's verdict, which stands at the end of its log of hundreds of lines.
 fn verdict(log: &str) -> String {
     let statistics = ["verification time", "stack depth", "processed "];
-    let finding = |line: &&str| !line.is_empty() && !statistics.iter().any(|s| line.starts_with(s));
-    let finding = log.lines().map(str::trim).rev().find(finding);
-    finding.unwrap_or("the verifier says nothing").to_owned()
+    log.lines()
+        .map(str::trim)
+        .rev()
+        .find(|line| !line.is_empty() && !statistics.iter().any(|s| line.starts_with(s)))
+        .unwrap_or("the verifier says nothing")
+        .to_owned()
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -184,8 +184,7 @@ impl Bypass {
             words: e.to_string(),
         })?;
         if kernel < KernelVersion::new(5, 17, 0) {
-            let found = format!("{kernel:?}");
-            return Err(BypassError::KernelTooOld(found));
+            return Err(BypassError::KernelTooOld(format!("{kernel:?}")));
         }
         let cgroup = cgroup::of_this_process()?;
         let btf = Btf::from_sys_fs().map_err(BypassError::NoBtf)?;
@@ -196,9 +195,9 @@ impl Bypass {
             .map_err(|e| BypassError::loading("load the maps of the bypass", e))?;
         start(&mut programs, &cgroup)?;
         Ok(Bypass {
-            hops: taken(&mut programs, "hops")?,
-            asked: taken(&mut programs, "asked")?,
-            counts: taken(&mut programs, "counts")?,
+            hops: take_map(&mut programs, "hops")?,
+            asked: take_map(&mut programs, "asked")?,
+            counts: take_map(&mut programs, "counts")?,
             rows: BTreeMap::new(),
             _programs: programs,
         })
@@ -225,11 +224,12 @@ impl Bypass {
             .find(|row| !self.rows.values().any(|used| used == row))
             .ok_or(BypassError::TooManyHops { hop: hop.server, room: HOPS_MAX })?;
         let doing = "add an endpoint to the bypass";
-        let refused = |e| BypassError::map(doing, e);
         let cpus = aya::util::nr_cpus().map_err(|(_, e)| BypassError::Trial(e))?;
         let zeros = aya::maps::PerCpuValues::try_from(vec![Row::default(); cpus])?;
-        self.counts.set(row, zeros, 0).map_err(refused)?;
-        self.hops.insert(endpoint::key(hop.server), endpoint::leg(hop, row), 0).map_err(refused)?;
+        self.counts.set(row, zeros, 0).map_err(|e| BypassError::map(doing, e))?;
+        self.hops
+            .insert(endpoint::key(hop.server), endpoint::leg(hop, row), 0)
+            .map_err(|e| BypassError::map(doing, e))?;
         self.rows.insert(hop.server, row);
         Ok(())
     }
@@ -299,7 +299,7 @@ fn start(programs: &mut Ebpf, cgroup: &std::fs::File) -> Result<(), BypassError>
         .map_err(|e| BypassError::program("attach the bypass to the cgroup of this process", e))
 }
 
-fn taken<M>(programs: &mut Ebpf, name: &'static str) -> Result<M, BypassError>
+fn take_map<M>(programs: &mut Ebpf, name: &'static str) -> Result<M, BypassError>
 where
     M: TryFrom<aya::maps::Map, Error = aya::maps::MapError>,
 {

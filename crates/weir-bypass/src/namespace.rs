@@ -40,13 +40,12 @@ pub(crate) fn of_this_thread(
         .map_err(io::Error::from)?;
     let key = sockopt::socket_cookie(&client).map_err(io::Error::from)?;
     let doing = "ask for the cookie of a network namespace";
-    let refused = |e| BypassError::map(doing, e);
-    asked.insert(key, 0, 0).map_err(refused)?;
+    asked.insert(key, 0, 0).map_err(|e| BypassError::map(doing, e))?;
     let connected = connect(&client, &listener.local_addr()?);
-    let told = asked.get(&key, 0);
-    asked.remove(&key).map_err(refused)?;
+    let reply = asked.get(&key, 0);
+    asked.remove(&key).map_err(|e| BypassError::map(doing, e))?;
     connected.map_err(io::Error::from)?;
-    match told.map_err(refused)? {
+    match reply.map_err(|e| BypassError::map(doing, e))? {
         0 => Err(BypassError::Refused {
             doing,
             words: "the program did not see the connection".to_owned(),

@@ -33,7 +33,7 @@ pub(crate) fn run(bypass: &mut Bypass) -> Result<(), BypassError> {
         socket.set_nodelay(true)?;
     }
     client.write_all(&vec![b'a'; SMALL])?;
-    told(&server, SMALL as u64, "redirected bytes")?;
+    await_unread(&server, SMALL as u64, "redirected bytes")?;
     if bypass.counters()?.total.redirected_bytes != SMALL as u64 {
         return unfit("what one end sent was not redirected to the other");
     }
@@ -44,7 +44,7 @@ pub(crate) fn run(bypass: &mut Bypass) -> Result<(), BypassError> {
     if bypass.counters()?.total.full == 0 {
         return unfit("a receive queue grows without limit");
     }
-    told(&server, 300 * 1024, "redirected bytes and TCP's")?;
+    await_unread(&server, 300 * 1024, "redirected bytes and TCP's")?;
     read_all(&server, sent)?;
     bypass.remove(hop)
 }
@@ -64,15 +64,15 @@ fn fill(client: &mut TcpStream, most: usize) -> io::Result<usize> {
 }
 
 /// Waits until FIONREAD returns at least `least` bytes.
-fn told(socket: &TcpStream, least: u64, of: &str) -> Result<(), BypassError> {
+fn await_unread(socket: &TcpStream, least: u64, of: &str) -> Result<(), BypassError> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let told = ioctl_fionread(socket).map_err(io::Error::from)?;
-        if told >= least {
+        let unread = ioctl_fionread(socket).map_err(io::Error::from)?;
+        if unread >= least {
             return Ok(());
         }
         if Instant::now() > until {
-            return unfit(&format!("FIONREAD tells of {told} bytes, not of {least} {of}"));
+            return unfit(&format!("FIONREAD tells of {unread} bytes, not of {least} {of}"));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -80,14 +80,14 @@ fn told(socket: &TcpStream, least: u64, of: &str) -> Result<(), BypassError> {
 
 fn read_all(mut socket: &TcpStream, count: usize) -> Result<(), BypassError> {
     let until = Instant::now() + PATIENCE;
-    let (mut buffer, mut left) = (vec![0; count], count);
-    while left > 0 {
-        match socket.read(&mut buffer[..left]) {
+    let (mut buffer, mut remaining) = (vec![0; count], count);
+    while remaining > 0 {
+        match socket.read(&mut buffer[..remaining]) {
             // A receive that waits is woken by what comes by TCP before that is in the one queue.
             Err(e) if e.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {}
             Err(e) => return unfit(&format!("bytes that were sent did not come: {e}")),
             Ok(0) => return unfit("bytes that were sent did not come"),
-            Ok(read) => left -= read,
+            Ok(read) => remaining -= read,
         }
     }
     Ok(())

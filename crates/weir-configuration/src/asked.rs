@@ -1,8 +1,9 @@
 //! Looks up the listener, server and location that a load asks, as the proxy would.
 //!
-//! Each language lists its listeners ([`Door`]) and finds the way of a request that comes in there ([`Way`]). The
-//! choice among the listeners is made here, for all languages alike. Nothing is guessed: an answer that depends on
-//! something outside of the configuration is [`Answer::Unknown`].
+//! Each language lists its listeners ([`ListenerCandidate`]) and finds the way of a request that
+//! comes in there ([`Route`]). The choice among the listeners is made here, for all languages
+//! alike. Nothing is guessed: an answer that depends on something outside of the configuration is
+//! [`Answer::Unknown`].
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -19,7 +20,7 @@ const LISTED: usize = 10;
 
 /// The parts of a configuration that answer one request of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestOutcome {
     /// Listener of the server that answers, with TLS as the load asks.
     pub listener: Listener,
     /// Index of the first listener on the same socket, among all listeners of the configuration.
@@ -57,7 +58,7 @@ pub struct Spot {
 }
 
 /// A listener with the properties by which one is chosen among all.
-pub(crate) struct Door {
+pub(crate) struct ListenerCandidate {
     pub(crate) listener: Listener,
     /// Position: index of the file, and byte offset in its text.
     pub(crate) at: (usize, usize),
@@ -66,7 +67,7 @@ pub(crate) struct Door {
     /// Number of the group that the listener belongs to, such as a server; a load may get another listener of its
     /// group.
     pub(crate) group: usize,
-    /// Index of the first door that shares its socket: its own, or a lower one.
+    /// Index of the first listener that shares its socket: its own, or a lower one.
     pub(crate) first: usize,
     /// True if the listener is of no use for HTTP over TCP.
     pub(crate) is_udp: bool,
@@ -76,7 +77,7 @@ pub(crate) struct Door {
     pub(crate) is_inner: bool,
 }
 
-impl Door {
+impl ListenerCandidate {
     fn speaks(&self, tls: bool) -> bool {
         !self.is_udp && (self.is_either || self.listener.tls == tls)
     }
@@ -164,11 +165,13 @@ impl<'a> Request<'a> {
     /// Returns the value of a header field, empty if the load sends none. None for Host, for a field with a slot
     /// (`{{…}}`) or several values, and for a field that the engine makes.
     pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
-        let is_it = |own: &str| own.eq_ignore_ascii_case(name);
-        if ["connection", "content-length", "host", "transfer-encoding"].into_iter().any(is_it) {
+        if ["connection", "content-length", "host", "transfer-encoding"]
+            .iter()
+            .any(|header| header.eq_ignore_ascii_case(name))
+        {
             return None;
         }
-        let mut values = self.fields.iter().filter(|(own, _)| is_it(own));
+        let mut values = self.fields.iter().filter(|(field, _)| field.eq_ignore_ascii_case(name));
         match (values.next(), values.next()) {
             (None, _) => Some(""),
             (Some((_, value)), None) if !value.contains("{{") => Some(value),
@@ -184,11 +187,11 @@ impl<'a> Request<'a> {
 }
 
 /// Way of a request through the configuration, from a listener on.
-pub(crate) struct Way {
+pub(crate) struct Route {
     pub(crate) through: Vec<Spot>,
     pub(crate) server: Option<Spot>,
     pub(crate) location: Option<Spot>,
-    /// Same as [`Asked::left`].
+    /// Same as [`RequestOutcome::left`].
     pub(crate) left: Vec<Spot>,
     pub(crate) answer: Answer,
     /// Statement that compresses answers, unless a stock configuration has it too. Only nginx and HAProxy report it so
@@ -196,10 +199,10 @@ pub(crate) struct Way {
     pub(crate) compressed: Option<Spot>,
 }
 
-impl Way {
+impl Route {
     /// Returns a way that ends at once, with this answer.
-    pub(crate) fn end(answer: Answer) -> Way {
-        Way {
+    pub(crate) fn end(answer: Answer) -> Route {
+        Route {
             through: Vec::new(),
             server: None,
             location: None,
@@ -221,32 +224,32 @@ pub(crate) struct Missing {
 }
 
 /// All listeners of a configuration.
-pub(crate) struct Doors<'a> {
+pub(crate) struct Candidates<'a> {
     pub(crate) source: &'a Source,
-    /// Doors in the order of the [`Listener`]s.
-    pub(crate) all: Vec<Door>,
+    /// Listeners in the order of the [`Listener`]s.
+    pub(crate) all: Vec<ListenerCandidate>,
     pub(crate) missing: Missing,
 }
 
-impl Doors<'_> {
+impl Candidates<'_> {
     pub(crate) fn listeners(&self) -> Vec<Listener> {
-        self.all.iter().map(|door| door.listener.clone()).collect()
+        self.all.iter().map(|candidate| candidate.listener.clone()).collect()
     }
 }
 
 /// A configuration in which the ways of requests can be looked up.
 pub(crate) trait Map {
-    fn doors(&self) -> &Doors<'_>;
+    fn candidates(&self) -> &Candidates<'_>;
 
-    /// Returns the way of a request that comes in at a door.
-    fn way(&self, door: usize, request: &Request<'_>) -> Way;
+    /// Returns the way of a request that comes in at a listener.
+    fn find_route(&self, candidate: usize, request: &Request<'_>) -> Route;
 
-    /// Returns true if a server at the door is named like the request's host.
+    /// Returns true if a server at the listener is named like the request's host.
     fn is_for_host(&self, _door: usize, _request: &Request<'_>) -> bool {
         false
     }
 
-    /// Returns the variable that holds a door's port, if the value of that variable is not known.
+    /// Returns the variable that holds a listener's port, if the value of that variable is not known.
     fn variable(&self, _door: usize) -> Option<&str> {
         None
     }
@@ -256,14 +259,14 @@ pub(crate) trait Map {
         String::new()
     }
 
-    /// Returns the parts that pass connections on to a door, so that clients may not reach it directly.
+    /// Returns the parts that pass connections on to a listener, so that clients may not reach it directly.
     fn before(&self, _door: usize) -> Vec<Spot> {
         Vec::new()
     }
 
-    /// Returns the door of a server, among the doors that share a socket with `door`.
-    fn door_of(&self, door: usize, _server: &Spot) -> usize {
-        door
+    /// Returns the listener of a server, among the listeners that share a socket with `candidate`.
+    fn candidate_of(&self, candidate: usize, _server: &Spot) -> usize {
+        candidate
     }
 }
 
@@ -277,29 +280,39 @@ pub(crate) trait Map {
 /// # Errors
 /// Returns an error if no listener matches the load, if a host or a path that the load names matches nothing there, or
 /// if the configuration demands more than clients of a study have.
-pub(crate) fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
-    let door = choose(map, ask)?;
-    let index = map.doors().all[door].first;
-    let asked = |request: Request<'_>| {
-        let way = map.way(index, &request);
-        if let Some(error) = refused(map, index, &request, &way) {
-            return Err(error);
-        }
-        let Way { through, server, location, left, answer, compressed } = way;
-        let own = server.as_ref().map_or(index, |server| map.door_of(index, server));
-        Ok(Asked {
-            listener: Listener { tls: ask.tls, ..map.doors().all[own].listener.clone() },
-            index,
-            past: map.before(index),
-            through,
-            server,
-            location,
-            left,
-            answer,
-            compressed: compressed.filter(|_| request.is_plain()),
-        })
-    };
-    Request::all(ask).map(asked).collect()
+pub(crate) fn look_up(
+    map: &dyn Map,
+    ask: &AskSpec,
+) -> Result<Vec<RequestOutcome>, ConfigurationError> {
+    let candidate = choose(map, ask)?;
+    let index = map.candidates().all[candidate].first;
+    Request::all(ask).map(|request| follow(map, index, &request, ask.tls)).collect()
+}
+
+/// Follows a request from a listener to its answer.
+fn follow(
+    map: &dyn Map,
+    index: usize,
+    request: &Request<'_>,
+    tls: bool,
+) -> Result<RequestOutcome, ConfigurationError> {
+    let route = map.find_route(index, request);
+    if let Some(error) = refused(map, index, request, &route) {
+        return Err(error);
+    }
+    let Route { through, server, location, left, answer, compressed } = route;
+    let serving = server.as_ref().map_or(index, |server| map.candidate_of(index, server));
+    Ok(RequestOutcome {
+        listener: Listener { tls, ..map.candidates().all[serving].listener.clone() },
+        index,
+        past: map.before(index),
+        through,
+        server,
+        location,
+        left,
+        answer,
+        compressed: compressed.filter(|_| request.is_plain()),
+    })
 }
 
 /// Returns the new address of every listener that loads ask, by the listener's index among all.
@@ -309,8 +322,7 @@ pub(crate) fn addresses(
 ) -> Result<Vec<(usize, SocketAddr)>, ConfigurationError> {
     let mut addresses: Vec<(usize, SocketAddr)> = Vec::new();
     for ask in asks {
-        let asked = look_up(map, &ask.spec)?;
-        let Some(index) = asked.first().map(|asked| asked.index) else {
+        let Some(index) = look_up(map, &ask.spec)?.first().map(|answer| answer.index) else {
             continue;
         };
         if !addresses.iter().any(|(known, _)| *known == index) {
@@ -321,78 +333,77 @@ pub(crate) fn addresses(
 }
 
 fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
-    let doors = &map.doors().all;
-    let all: Vec<usize> = (0..doors.len()).filter(|door| doors[*door].speaks(ask.tls)).collect();
-    let at = |port: u16| {
-        let mut there = all.clone();
-        there.retain(|door| doors[*door].has_port(port));
-        there
-    };
+    let candidates = &map.candidates().all;
+    let all: Vec<usize> =
+        (0..candidates.len()).filter(|candidate| candidates[*candidate].speaks(ask.tls)).collect();
     let Some(request) = Request::all(ask).next() else {
         return Err(missing(map, ask.tls, None));
     };
-    let best = |among: &[usize]| best(map, among, &request, ask.files);
     for (port, is_of_load) in [(ask.port, true), (ask.proxy_port, false)] {
         let Some(port) = port else { continue };
-        let there = at(port);
+        let mut there = all.clone();
+        there.retain(|candidate| candidates[*candidate].has_port(port));
         // What is named is asked, whatever it answers.
         if let Some(first) = there.first() {
-            return Ok(best(&there).unwrap_or(*first));
+            return Ok(best(map, &there, &request, ask.files).unwrap_or(*first));
         }
-        let is_other = |door: &&Door| !is_of_load && door.has_port(port) && !door.is_udp;
-        let Some(other) = doors.iter().find(is_other) else {
+        let Some(other) = candidates
+            .iter()
+            .find(|candidate| !is_of_load && candidate.has_port(port) && !candidate.is_udp)
+        else {
             return Err(missing(map, ask.tls, Some(port)));
         };
-        let mut near = all.clone();
-        near.retain(|door| doors[*door].group == other.group);
-        if let Some(door) = best(&near) {
-            return Ok(door);
+        let mut neighbours = all.clone();
+        neighbours.retain(|candidate| candidates[*candidate].group == other.group);
+        if let Some(candidate) = best(map, &neighbours, &request, ask.files) {
+            return Ok(candidate);
         }
     }
     let mut outer = all;
-    outer.retain(|door| !doors[*door].is_inner);
+    outer.retain(|candidate| !candidates[*candidate].is_inner);
     if outer.is_empty() {
         return Err(missing(map, ask.tls, None));
     }
-    best(&outer).ok_or_else(|| none_by_itself(map, &outer, &request))
+    best(map, &outer, &request, ask.files).ok_or_else(|| none_by_itself(map, &outer, &request))
 }
 
-/// Returns the door that suits a load best. Doors with a port come before others, and doors of servers named like the
+/// Returns the listener that suits a load best. Listeners with a port come before others, and listeners of servers named like the
 /// host before those of servers for any host.
 fn best(map: &dyn Map, among: &[usize], request: &Request<'_>, files: bool) -> Option<usize> {
-    let ranked = among.iter().filter_map(|&door| {
-        let rank = map.way(door, request).answer.rank(files)?;
-        let has_port = map.doors().all[door].listener.port.is_some();
-        Some((!has_port, !map.is_for_host(door, request), rank, door))
+    let ranked = among.iter().filter_map(|&candidate| {
+        let rank = map.find_route(candidate, request).answer.rank(files)?;
+        let has_port = map.candidates().all[candidate].listener.port.is_some();
+        Some((!has_port, !map.is_for_host(candidate, request), rank, candidate))
     });
-    ranked.min().map(|(.., door)| door)
+    ranked.min().map(|(.., candidate)| candidate)
 }
 
 /// Returns the error for a load that no listener matches.
 fn missing(map: &dyn Map, tls: bool, port: Option<u16>) -> ConfigurationError {
-    let missing = map.doors().missing;
-    let what = if tls { missing.tls } else { missing.clear };
-    let what = match port {
-        Some(port) => format!("{what} on port {port}"),
-        None => what.to_owned(),
+    let missing = map.candidates().missing;
+    let subject = if tls { missing.tls } else { missing.clear };
+    let message = match port {
+        Some(port) => format!("{subject} on port {port}"),
+        None => subject.to_owned(),
     };
-    let doors = &map.doors().all;
-    let mut fitting = (0..doors.len()).filter(|&door| doors[door].speaks(tls));
-    let unknown = fitting.find_map(|door| Some((&doors[door], map.variable(door)?)));
-    if let (Some((door, variable)), Some(port)) = (unknown, port) {
-        let what = format!(
-            "{what}: `{}` has its port from the variable `{variable}` of the environment, which nothing sets",
-            door.listener.address
+    let candidates = &map.candidates().all;
+    let mut fitting = (0..candidates.len()).filter(|&candidate| candidates[candidate].speaks(tls));
+    let unknown =
+        fitting.find_map(|candidate| Some((&candidates[candidate], map.variable(candidate)?)));
+    if let (Some((candidate, variable)), Some(port)) = (unknown, port) {
+        let message = format!(
+            "{message}: `{}` has its port from the variable `{variable}` of the environment, which nothing sets",
+            candidate.listener.address
         );
-        let place = &map.doors().source.files[door.at.0];
-        return error(place, door.at.1, what).hint(map.how_to_set(variable, port));
+        let file = &map.candidates().source.files[candidate.at.0];
+        return error(file, candidate.at.1, message).hint(map.how_to_set(variable, port));
     }
-    let named: Vec<String> = doors.iter().take(LISTED).map(Door::place).collect();
-    let found = doors.first().map_or_else(
-        || about(&map.doors().source.files[0].path, &*what),
-        |first| error(&map.doors().source.files[first.at.0], first.at.1, &*what),
+    let named: Vec<String> = candidates.iter().take(LISTED).map(ListenerCandidate::place).collect();
+    let error = candidates.first().map_or_else(
+        || about(&map.candidates().source.files[0].path, &*message),
+        |first| error(&map.candidates().source.files[first.at.0], first.at.1, &*message),
     );
-    found.hint(if named.is_empty() {
+    error.hint(if named.is_empty() {
         missing.hint.to_owned()
     } else {
         format!("listeners: {}", named.join(", "))
@@ -401,60 +412,66 @@ fn missing(map: &dyn Map, tls: bool, port: Option<u16>) -> ConfigurationError {
 
 /// Returns the error for listeners of which none suits a load that names no port.
 fn none_by_itself(map: &dyn Map, all: &[usize], request: &Request<'_>) -> ConfigurationError {
-    let doors = &map.doors().all;
-    let first = &doors[all[0]];
-    let sockets = all.iter().filter(|door| doors[**door].first == **door);
+    let candidates = &map.candidates().all;
+    let first = &candidates[all[0]];
+    let sockets = all.iter().filter(|candidate| candidates[**candidate].first == **candidate);
     let sockets: Vec<usize> = sockets.copied().collect();
-    if let [door] = sockets[..]
-        && let Some(error) = refused(map, door, request, &map.way(door, request))
+    if let [candidate] = sockets[..]
+        && let Some(error) = refused(map, candidate, request, &map.find_route(candidate, request))
     {
         return error;
     }
-    let each = sockets.iter().take(LISTED).map(|&door| {
-        let way = map.way(door, request);
-        format!("{} {}", doors[door].place(), way.answer)
-    });
-    let each: Vec<String> = each.collect();
+    let answers: Vec<String> = sockets
+        .iter()
+        .take(LISTED)
+        .map(|&candidate| {
+            format!(
+                "{} {}",
+                candidates[candidate].place(),
+                map.find_route(candidate, request).answer
+            )
+        })
+        .collect();
     let how = if request.is_tls() { "with TLS" } else { "in clear" };
-    let what = format!(
+    let message = format!(
         "no listener {how} passes on a request for `{}` with the host `{}`: {}",
         request.path,
         request.host,
-        each.join(", ")
+        answers.join(", ")
     );
-    let other = if request.host == HOST { "" } else { "another " };
+    let determiner = if request.host == HOST { "" } else { "another " };
     let hint = format!(
-        "name {other}`host`, `path` or `port` in the load; headers that conditions ask for are `fields` of its request"
+        "name {determiner}`host`, `path` or `port` in the load; headers that conditions ask for are `fields` of its request"
     );
-    error(&map.doors().source.files[first.at.0], first.at.1, what).hint(hint)
+    error(&map.candidates().source.files[first.at.0], first.at.1, message).hint(hint)
 }
 
-/// Returns the error for a request that the door cannot serve: something that the load names is not there, or the
+/// Returns the error for a request that the listener cannot serve: something that the load names is not there, or the
 /// configuration demands something that clients of a study do not have. None if the request can be served.
 fn refused(
     map: &dyn Map,
-    door: usize,
+    candidate: usize,
     request: &Request<'_>,
-    way: &Way,
+    route: &Route,
 ) -> Option<ConfigurationError> {
-    let door = &map.doors().all[door];
-    let (why, (file, at), hint) = match &way.answer {
+    let candidate = &map.candidates().all[candidate];
+    let (why, (file, at), hint) = match &route.answer {
         Answer::Nothing(why) if !request.may_miss => {
-            let server = way.server.as_ref();
-            let at = server.map_or(door.at, |server| (server.file, server.span.start));
+            let server = route.server.as_ref();
+            let at = server.map_or(candidate.at, |server| (server.file, server.span.start));
             let hint = "name another `host`, `path` or `port` in the load";
             (why, at, hint)
         }
         Answer::Bars(Barrier { at, what, hint }) => (what, *at, *hint),
         _ => return None,
     };
-    let what = format!(
+    let message = format!(
         "a request for `{}` with the host `{}` at {}: {why}",
         request.path,
         request.host,
-        door.name()
+        candidate.name()
     );
-    Some(error(&map.doors().source.files[file], at, what).hint(hint))
+    Some(error(&map.candidates().source.files[file], at, message).hint(hint))
 }
 
 impl Spot {

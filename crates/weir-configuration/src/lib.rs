@@ -7,7 +7,7 @@
 //!
 //! Two kinds of change are kept apart:
 //!
-//! * [`Wanted`] settings are those of an arm of a study. A user is shown them as a diff.
+//! * [`WantedSetting`] settings are those of an arm of a study. A user is shown them as a diff.
 //! * [`Surroundings`] are the changes with which a copy can run in a trial beside others without touching anything of
 //!   the user's: addresses, logs, process numbers. No diff has them.
 //!
@@ -30,11 +30,13 @@ mod source;
 mod vanished;
 
 pub use answer::{Answer, Barrier};
-pub use asked::{Asked, Spot};
+pub use asked::{RequestOutcome, Spot};
 pub use error::ConfigurationError;
 pub use listener::Listener;
 pub use record::record;
 pub use regular::{read_regular, read_regular_below};
 pub use shown::{PemLocation, ShownCertificate};
-pub use source::{Ask, Pem, Source, SourceFile, Splice, Surroundings, Wanted, diff, former_line};
+pub use source::{
+    Ask, Pem, Source, SourceFile, Splice, Surroundings, WantedSetting, diff, former_line,
+};
 pub use vanished::{Copied, vanished};

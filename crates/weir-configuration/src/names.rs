@@ -8,15 +8,20 @@ pub(crate) fn without_port(host: &str) -> &str {
     }
 }
 
+/// Returns a text in lower case if comparisons with it are in any case.
+pub(crate) fn fold_case(text: &str, any_case: bool) -> String {
+    if any_case { text.to_ascii_lowercase() } else { text.to_owned() }
+}
+
 /// Returns the length of a name with an asterisk (`*.example.org` or `www.*`) if it matches a host, in any case of
 /// letters. The asterisk stands for at least one character. None if it does not match.
 pub(crate) fn wildcard(name: &str, host: &str) -> Option<usize> {
     let (before, behind) = name.split_once('*')?;
     let (before, behind) = (before.to_ascii_lowercase(), behind.to_ascii_lowercase());
-    let host = host.to_ascii_lowercase();
-    let is_it = host.len() > before.len() + behind.len()
-        && host.starts_with(&before)
-        && host.ends_with(&behind);
+    let lower = host.to_ascii_lowercase();
+    let is_it = lower.len() > before.len() + behind.len()
+        && lower.starts_with(&before)
+        && lower.ends_with(&behind);
     is_it.then_some(name.len())
 }
 
@@ -26,17 +31,17 @@ pub(crate) fn is_found(pattern: &str, any_case: bool, text: &str) -> Option<bool
     if let Some([before, inner, behind]) = looks_ahead(pattern) {
         let is = |pattern: String, text: &str| is_found(&pattern, any_case, text);
         // Without what it looks for ahead it stands for what is found here and goes on there.
-        let mut found = Some(false);
+        let mut is_match = Some(false);
         for (at, _) in text.char_indices().chain([(text.len(), ' ')]) {
             let (left, right) = text.split_at(at);
             if is(format!("(?:{before})$"), left)?
                 && !is(format!("^(?:{inner})"), right)?
                 && is(format!("^(?:{behind})"), right)?
             {
-                found = Some(true);
+                is_match = Some(true);
             }
         }
-        return found;
+        return is_match;
     }
     Some(built(pattern, any_case)?.is_match(text))
 }
@@ -45,9 +50,9 @@ pub(crate) fn is_found(pattern: &str, any_case: bool, text: &str) -> Option<bool
 /// unsupported features.
 pub(crate) fn captures(pattern: &str, text: &str) -> Option<Vec<String>> {
     let pattern = built(pattern, false)?;
-    let found = pattern.captures(text)?;
+    let groups = pattern.captures(text)?;
     let texts =
-        found.iter().map(|group| group.map_or(String::new(), |group| group.as_str().to_owned()));
+        groups.iter().map(|group| group.map_or(String::new(), |group| group.as_str().to_owned()));
     Some(texts.collect())
 }
 

@@ -30,8 +30,8 @@ pub(crate) fn error(file: &SourceFile, at: usize, what: impl Into<String>) -> Co
 /// first invalid byte.
 pub(crate) fn read(path: &Path) -> Result<SourceFile, ConfigurationError> {
     let path = absolute(path);
-    let bytes = bytes(&path).map_err(|e| about(&path, format!("cannot be read: {e}")))?;
-    file(path, bytes)
+    let content = bytes(&path).map_err(|e| about(&path, format!("cannot be read: {e}")))?;
+    file(path, content)
 }
 
 /// Creates a file from its bytes.
@@ -46,8 +46,8 @@ pub(crate) fn file(path: PathBuf, bytes: Vec<u8>) -> Result<SourceFile, Configur
             let bad = e.as_bytes()[good];
             let text = String::from_utf8_lossy(&e.as_bytes()[..good]).into_owned();
             let file = SourceFile { path, text };
-            let what = format!("the byte 0x{bad:02x} is not UTF-8");
-            Err(error(&file, good, what).hint("save the file as UTF-8"))
+            let message = format!("the byte 0x{bad:02x} is not UTF-8");
+            Err(error(&file, good, message).hint("save the file as UTF-8"))
         }
     }
 }
@@ -83,8 +83,8 @@ pub(crate) fn socket(
     const LONGEST: usize = 97;
     let path = prefix.join("run").join(name).display().to_string();
     if path.len() > LONGEST {
-        let what = format!("a copy's socket {path} has a path of more than {LONGEST} bytes");
-        return Err(about(&main.path, what).hint("give weir a work folder with a shorter path"));
+        let message = format!("a copy's socket {path} has a path of more than {LONGEST} bytes");
+        return Err(about(&main.path, message).hint("give weir a work folder with a shorter path"));
     }
     Ok(path)
 }
@@ -123,10 +123,10 @@ pub(crate) fn unit(quantity: &str) -> &str {
 /// Returns a number of the smallest unit in the unit of another quantity. None if that unit is not among `units`, or if
 /// the number does not come out even.
 pub(crate) fn like(other: &str, number: u64, units: &[(&str, u64)]) -> Option<String> {
-    let own = unit(other);
-    let (_, size) = units.iter().find(|(name, _)| *name == own)?;
-    let is_even = number.is_multiple_of(*size) && (number > 0 || own.is_empty());
-    is_even.then(|| format!("{}{own}", number / size))
+    let suffix = unit(other);
+    let (_, size) = units.iter().find(|(name, _)| *name == suffix)?;
+    let is_even = number.is_multiple_of(*size) && (number > 0 || suffix.is_empty());
+    is_even.then(|| format!("{}{suffix}", number / size))
 }
 
 /// Returns the width in columns of the beginning of a line, with tab stops every eight.

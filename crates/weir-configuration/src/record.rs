@@ -3,7 +3,7 @@
 use weir_model::record::{AskedRecord, RequestRecord, SpotRecord};
 use weir_model::study::AskSpec;
 
-use crate::asked::{Asked, Request, Spot};
+use crate::asked::{Request, RequestOutcome, Spot};
 use crate::{Source, SourceFile};
 
 impl Spot {
@@ -18,7 +18,7 @@ impl Spot {
 }
 
 /// Returns the record of a load's requests and their answers; None if there are no requests.
-pub fn record(source: &Source, ask: &AskSpec, asked: &[Asked]) -> Option<AskedRecord> {
+pub fn record(source: &Source, ask: &AskSpec, asked: &[RequestOutcome]) -> Option<AskedRecord> {
     let listener = &asked.first()?.listener;
     let requests = Request::all(ask).zip(asked).map(|(request, asked)| RequestRecord {
         host: request.host.to_owned(),

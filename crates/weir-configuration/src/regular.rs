@@ -31,16 +31,17 @@ pub fn read_regular_below(root: &Path, path: &Path, most: u64) -> io::Result<Vec
 }
 
 fn contents(file: File, most: u64) -> io::Result<Vec<u8>> {
-    let too_large = || {
-        io::Error::other(format!(
-            "is larger than {most} bytes: a copy with the servers that the load asks is enough"
-        ))
-    };
     if file.metadata()?.len() > most {
-        return Err(too_large());
+        return Err(too_large(most));
     }
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     // Files of the kernel's say that they have none.
-    if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
+    if bytes.len() as u64 > most { Err(too_large(most)) } else { Ok(bytes) }
+}
+
+fn too_large(most: u64) -> io::Error {
+    io::Error::other(format!(
+        "is larger than {most} bytes: a copy with the servers that the load asks is enough"
+    ))
 }

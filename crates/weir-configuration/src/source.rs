@@ -47,7 +47,7 @@ pub struct Splice {
 
 /// A setting that has to be in force.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct WantedSetting<'a> {
     /// Row of the catalog, which defines how the proxy spells the setting.
     pub row: &'a Parameter,
     /// Canonical level of the setting.
@@ -108,7 +108,7 @@ impl Source {
         let mut changed = self.clone();
         for of_file in splices.chunk_by(|a, b| a.file == b.file) {
             let before = &self.files[of_file[0].file].text;
-            changed.files[of_file[0].file].text = spliced(before, of_file);
+            changed.files[of_file[0].file].text = apply_splices(before, of_file);
         }
         changed
     }
@@ -118,12 +118,12 @@ impl Source {
     /// globs are left out of the names.
     pub fn names(&self) -> Vec<PathBuf> {
         let common = self.common_folder();
-        let mut taken = BTreeSet::new();
+        let mut names = BTreeSet::new();
         self.files
             .iter()
             .map(|file| {
                 let below = file.path.strip_prefix(&common).unwrap_or(&file.path);
-                distinct(plain(below), &mut taken)
+                make_distinct(plain(below), &mut names)
             })
             .collect()
     }
@@ -163,7 +163,7 @@ impl Source {
     }
 }
 
-fn spliced(before: &str, splices: &[Splice]) -> String {
+fn apply_splices(before: &str, splices: &[Splice]) -> String {
     let mut text = String::with_capacity(before.len() + splices.len() * 32);
     let mut at = 0;
     for splice in splices {
@@ -180,18 +180,19 @@ fn spliced(before: &str, splices: &[Splice]) -> String {
 
 /// Returns a relative path with only letters, digits and `-._`.
 fn plain(path: &Path) -> PathBuf {
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
     path.components()
         .filter_map(|component| match component {
             Component::Normal(name) => Some(name.to_string_lossy()),
             _ => None,
         })
-        .map(|name| name.replace(|c| !is_plain(c), "_"))
+        .map(|name| {
+            name.replace(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '.' | '_'), "_")
+        })
         .collect()
 }
 
 /// Returns `name`, or the first of `name-2`, `name-3`, … that is not taken.
-fn distinct(name: PathBuf, taken: &mut BTreeSet<PathBuf>) -> PathBuf {
+fn make_distinct(name: PathBuf, taken: &mut BTreeSet<PathBuf>) -> PathBuf {
     let numbered = (2..).map(|number| PathBuf::from(format!("{}-{number}", name.display())));
     let free = std::iter::once(name.clone())
         .chain(numbered)
@@ -223,10 +224,11 @@ pub fn former_line(before: &str, after: &str, line: usize) -> usize {
     const PATIENCE: Duration = Duration::from_secs(1);
     let (before, after): (Vec<&str>, Vec<&str>) =
         (before.lines().collect(), after.lines().collect());
-    let changes = changes(&before, &after, Some(Instant::now() + PATIENCE));
+    let ops = changes(&before, &after, Some(Instant::now() + PATIENCE));
     let at = line.saturating_sub(1);
-    let found = changes.iter().find(|op| op.new_range().contains(&at));
-    let Some(op) = found else { return line };
+    let Some(op) = ops.iter().find(|op| op.new_range().contains(&at)) else {
+        return line;
+    };
     let (old, offset) = (op.old_range(), at - op.new_range().start);
     let line = old.start + offset.min(old.len().saturating_sub(1)) + usize::from(!old.is_empty());
     line.max(1)
@@ -236,16 +238,16 @@ fn file_diff(path: &Path, before: &str, after: &str) -> String {
     // `patch` takes a line to end at a line feed and nowhere else; a lone carriage return is text.
     let before: Vec<&str> = before.split_inclusive('\n').collect();
     let after: Vec<&str> = after.split_inclusive('\n').collect();
-    let changes = changes(&before, &after, None);
+    let ops = changes(&before, &after, None);
     let mut text = String::new();
-    for hunk in group_diff_ops(changes, AROUND) {
+    for hunk in group_diff_ops(ops, AROUND) {
         if hunk.is_empty() {
             continue;
         }
         if text.is_empty() {
-            let path = path.display().to_string();
-            let path = path.trim_start_matches('/');
-            let [a, b] = ["a", "b"].map(|side| header_name(side, path));
+            let shown = path.display().to_string();
+            let name = shown.trim_start_matches('/');
+            let [a, b] = ["a", "b"].map(|side| header_name(side, name));
             text = format!("--- {a}\n+++ {b}\n");
         }
         text.push_str(&format!("{}\n", UnifiedHunkHeader::new(&hunk)));
@@ -266,17 +268,16 @@ const AROUND: usize = 3;
 /// Returns the equal and the changed lines of two texts, the best result found by `deadline`. A single algorithm is
 /// used: `similar::TextDiff` includes all of them, with a copy for each way of calling them.
 pub(crate) fn changes(before: &[&str], after: &[&str], deadline: Option<Instant>) -> Vec<DiffOp> {
-    let mut seen = Compact::new(Replace::new(Capture::new()), before, after);
+    let mut capture = Compact::new(Replace::new(Capture::new()), before, after);
     let ranges = (0..before.len(), 0..after.len());
-    let Ok(()) = myers::diff_deadline(&mut seen, before, ranges.0, after, ranges.1, deadline);
-    seen.into_inner().into_inner().into_ops()
+    let Ok(()) = myers::diff_deadline(&mut capture, before, ranges.0, after, ranges.1, deadline);
+    capture.into_inner().into_inner().into_ops()
 }
 
 /// Returns the name of a file as `patch` and `git apply` read it. A name with a line end, which could begin another
 /// header, is quoted as in C.
 fn header_name(side: &str, path: &str) -> String {
-    let special = |c: char| c.is_control() || matches!(c, '"' | '\\');
-    if path.contains(special) {
+    if path.contains(|c: char| c.is_control() || matches!(c, '"' | '\\')) {
         let quoted = path.bytes().map(|byte| match byte {
             b'"' | b'\\' => format!("\\{}", char::from(byte)),
             b' '..=b'~' => char::from(byte).to_string(),

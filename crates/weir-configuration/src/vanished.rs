@@ -22,30 +22,27 @@ const PARTS: [char; 5] = [',', '[', ']', '"', '\''];
 /// Finds the places where two configurations differ and their copies do not: places of the second, or of the first if
 /// the second has nothing there.
 pub fn vanished(first: &Copied<'_>, second: &Copied<'_>) -> Vec<SpotRecord> {
-    let ops = compared(&keys(&first.words), &keys(&second.words));
+    let ops = compare(&keys(&first.words), &keys(&second.words));
     let mut spots = Vec::new();
     for (place, op) in ops.iter().enumerate() {
         let (old, new) = (op.old_range(), op.new_range());
         // Words beside it that both have.
-        let beside = |place: Option<usize>| {
-            let beside = place.and_then(|place| ops.get(place));
-            beside.filter(|op| is_equal(op)).map_or(0, |op| op.new_range().len())
-        };
-        let room = [beside(place.checked_sub(1)), beside(Some(place + 1))];
+        let room = [place.checked_sub(1), Some(place + 1)].map(|beside| shared(&ops, beside));
         match op {
             DiffOp::Equal { .. } => {}
-            DiffOp::Delete { .. } => spots.extend(first.lost(&old, (second, new.start), room)),
-            DiffOp::Insert { .. } => spots.extend(second.lost(&new, (first, old.start), room)),
+            DiffOp::Delete { .. } => spots.extend(first.find_lost(&old, (second, new.start), room)),
+            DiffOp::Insert { .. } => spots.extend(second.find_lost(&new, (first, old.start), room)),
             DiffOp::Replace { .. } => {
                 let reach = [first.reach(&old), second.reach(&new)];
                 let [before, behind] =
                     [0, 1].map(|side| reach[0][side].max(reach[1][side]).min(room[side]));
-                let whole = |words: &Range<usize>| words.start - before..words.end + behind;
-                if first.copied(&whole(&old)) == second.copied(&whole(&new)) {
+                let old_words = old.start - before..old.end + behind;
+                let new_words = new.start - before..new.end + behind;
+                if first.copied(&old_words) == second.copied(&new_words) {
                     spots.push(second.spot(new.start));
                 } else {
-                    spots.extend(first.lost(&old, (second, new.start), [0; 2]));
-                    spots.extend(second.lost(&new, (first, old.start), [0; 2]));
+                    spots.extend(first.find_lost(&old, (second, new.start), [0; 2]));
+                    spots.extend(second.find_lost(&new, (first, old.start), [0; 2]));
                 }
             }
         }
@@ -54,11 +51,17 @@ pub fn vanished(first: &Copied<'_>, second: &Copied<'_>) -> Vec<SpotRecord> {
     spots
 }
 
+/// Returns the number of words of a part that both configurations have; none if there is no such part.
+fn shared(ops: &[DiffOp], index: Option<usize>) -> usize {
+    let op = index.and_then(|index| ops.get(index)).filter(|op| is_equal(op));
+    op.map_or(0, |op| op.new_range().len())
+}
+
 fn is_equal(op: &DiffOp) -> bool {
     matches!(op, DiffOp::Equal { .. })
 }
 
-fn compared(before: &[&str], after: &[&str]) -> Vec<DiffOp> {
+fn compare(before: &[&str], after: &[&str]) -> Vec<DiffOp> {
     changes(before, after, Some(Instant::now() + PATIENCE))
 }
 
@@ -78,11 +81,10 @@ impl<'s> Copied<'s> {
     /// Finds the words of a copy in place of each word.
     pub fn of(original: &'s Source, copy: &'s Source) -> Copied<'s> {
         let mut side = Copied { words: words(original), copy: words(copy), placed: Vec::new() };
-        for op in compared(&keys(&side.words), &keys(&side.copy)) {
+        for op in compare(&keys(&side.words), &keys(&side.copy)) {
             let (old, new) = (op.old_range(), op.new_range());
             if is_equal(&op) {
-                let each = old.zip(new).map(|(old, new)| (old..old + 1, new..new + 1));
-                side.placed.extend(each);
+                side.placed.extend(old.zip(new).map(|(old, new)| (old..old + 1, new..new + 1)));
             } else {
                 side.placed.push((old, new));
             }
@@ -92,7 +94,7 @@ impl<'s> Copied<'s> {
 
     /// Returns the parts of the original that contain some of these words, each with the words of the copy in its
     /// place.
-    fn touched(&self, words: &Range<usize>) -> &[(Range<usize>, Range<usize>)] {
+    fn find_parts(&self, words: &Range<usize>) -> &[(Range<usize>, Range<usize>)] {
         let begin = self.placed.partition_point(|(old, _)| old.end <= words.start);
         let count = self.placed[begin..].partition_point(|(old, _)| old.start < words.end);
         if words.is_empty() {
@@ -103,7 +105,7 @@ impl<'s> Copied<'s> {
 
     /// Returns the number of words before and behind these words that belong to the same replaced parts.
     fn reach(&self, words: &Range<usize>) -> [usize; 2] {
-        let parts = self.touched(words);
+        let parts = self.find_parts(words);
         let begin = parts.first().map_or(words.start, |(old, _)| old.start);
         let end = parts.last().map_or(words.end, |(old, _)| old.end);
         [words.start.saturating_sub(begin), end.saturating_sub(words.end)]
@@ -111,7 +113,7 @@ impl<'s> Copied<'s> {
 
     /// Returns the words of the copy in place of these words.
     fn copied(&self, words: &Range<usize>) -> Vec<&str> {
-        self.touched(words)
+        self.find_parts(words)
             .iter()
             .flat_map(|(old, new)| self.of_same_statements(old, new))
             .map(|word| &*word.key)
@@ -133,13 +135,13 @@ impl<'s> Copied<'s> {
     /// Finds the parts of some words that another configuration does not have at a place, and for which the copy has
     /// nothing: no words at all, or only those that the other copy has for the words beside the place. `room` is the
     /// number of words before and behind that both configurations share.
-    fn lost(
+    fn find_lost(
         &self,
         words: &Range<usize>,
         (other, at): (&Copied<'_>, usize),
         room: [usize; 2],
     ) -> Vec<SpotRecord> {
-        let parts = self.touched(words).iter();
+        let parts = self.find_parts(words).iter();
         parts
             .filter(|(old, new)| {
                 let before = words.start.saturating_sub(old.start);

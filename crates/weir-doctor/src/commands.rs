@@ -56,15 +56,15 @@ pub(crate) fn address(finding: &mut Finding, facts: &Facts) {
             *command = in_a_line(command);
         }
     }
-    let edits = |command: &String| command.starts_with("sed ");
     let master = facts.proxy.as_ref().map_or(0, |proxy| proxy.master);
     let then = finding.then;
-    if then == Then::Reload && facts.is_elsewhere() && finding.change.iter().any(edits) {
-        finding.change.retain(|command| !edits(command));
+    let has_edits = finding.change.iter().any(|command| is_edit(command));
+    if then == Then::Reload && facts.is_elsewhere() && has_edits {
+        finding.change.retain(|command| !is_edit(command));
         finding.change.push(format!(
             "# in the container of process {master}: its files are not this host's, and are made elsewhere"
         ));
-    } else if then == Then::Reload && finding.change.iter().any(edits) {
+    } else if then == Then::Reload && has_edits {
         finding.change.extend(facts.check_and_reload());
     }
     match then {
@@ -77,19 +77,24 @@ pub(crate) fn address(finding: &mut Finding, facts: &Facts) {
     }
 }
 
+pub(crate) fn is_edit(command: &str) -> bool {
+    command.starts_with("sed ")
+}
+
 /// Has sysctls of a network namespace set within that namespace, and drops the commands that persist them: no file of
 /// the host sets them at boot. Netfilter's sysctls are left as they are, since only the initial namespace has them.
 fn within_network(finding: &mut Finding, master: u32) {
-    let is_namespaced = |command: &str, begin: &str| {
-        let name = command.strip_prefix(begin).unwrap_or_default();
-        name.starts_with("net.") && !name.starts_with("net.netfilter.")
-    };
     for command in &mut finding.change {
         if is_namespaced(command, "sysctl -w ") {
             *command = format!("nsenter --net=/proc/{master}/ns/net {command}");
         }
     }
     finding.persist.retain(|command| !is_namespaced(command, "echo '"));
+}
+
+fn is_namespaced(command: &str, begin: &str) -> bool {
+    let name = command.strip_prefix(begin).unwrap_or_default();
+    name.starts_with("net.") && !name.starts_with("net.netfilter.")
 }
 
 /// Quotes a word for a shell, if necessary.
@@ -109,22 +114,22 @@ mod tests {
     /// A user whose own file is included must not be able to put a command into the text that an administrator pastes.
     #[test]
     fn nothing_foreign_is_a_command() {
-        let entry = |name: &str, file: &str| Statement {
-            file: file.into(),
-            line: 3,
-            search: Search::ByName,
-            name: name.to_owned(),
-            arguments: vec!["close".to_owned()],
-            block: None,
-            entries: Vec::new(),
-        };
         for (name, file) in [
             ("default", "/srv/a\nintruder\n"),
             ("default", "/srv/a b;intruder"),
             ("~x/'; intruder; '", "/srv/a"),
             ("~x/\nintruder", "/srv/a\nintruder"),
         ] {
-            let command = entry(name, file).precede_with("\"\" \"\"");
+            let entry = Statement {
+                file: file.into(),
+                line: 3,
+                search: Search::ByName,
+                name: name.to_owned(),
+                arguments: vec!["close".to_owned()],
+                block: None,
+                entries: Vec::new(),
+            };
+            let command = entry.precede_with("\"\" \"\"");
             let mut finding = Finding::note("id", "title").change(command);
             address(&mut finding, &Facts::default());
             let command = &finding.change[0];

@@ -28,13 +28,12 @@ impl Search {
             // Of an entry without a name its value is searched for, in either case.
             line.to_lowercase().matches(&first.to_lowercase()).count() == 1
         } else {
-            let count = |is_it: fn(&str, &str) -> bool| {
-                line.match_indices(name)
-                    .filter(|(at, _)| is_it(&line[at + name.len()..], first))
-                    .count()
-            };
             // Others that are spelled otherwise are not what sed finds, but this may be one of them.
-            count(begins) == 1 && count(may_begin) == 1
+            let tests: [fn(&str, &str) -> bool; 2] = [begins, may_begin];
+            tests.iter().all(|test| {
+                let places = line.match_indices(name);
+                places.filter(|(at, _)| test(&line[at + name.len()..], first)).count() == 1
+            })
         };
         let has_sign = directive.arguments.iter().any(|word| word.contains(';'));
         if !directive.on_one_line || has_sign || !is_found {
@@ -175,8 +174,8 @@ impl Statement {
         let first = self.argument().unwrap_or_default();
         let is_word = first.ends_with(|c: char| c.is_ascii_alphanumeric());
         let end = if is_word { "\\>" } else { "" };
-        let first = first.replace(|c| !is_plain(c), ".");
-        format!("{}[[:blank:]]*\"\\{{0,1\\}}{first}{end}", self.name)
+        let pattern = first.replace(|c| !is_plain(c), ".");
+        format!("{}[[:blank:]]*\"\\{{0,1\\}}{pattern}{end}", self.name)
     }
 
     /// Returns the sed command that applies this script to the directive's line. If sed would not find the directive,
@@ -184,9 +183,8 @@ impl Statement {
     pub fn edited(&self, script: &str, what: &str) -> String {
         let Statement { file, line, .. } = self;
         // The name of an entry of a `map` may be anything, and end what the shell takes for a word.
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let is_found = self.search != Search::None && !script.contains('\n');
-        if is_found && self.name.chars().all(is_plain) {
+        if is_found && self.name.chars().all(is_word_char) {
             format!("sed -i '{line}s/{script}/' {}", quoted(file))
         } else {
             format!("# {file}:{line}: `{}` {what}", self.words())
@@ -248,9 +246,9 @@ impl<'a> Placed<'a> {
 
     /// Returns the directives of this name in its own block or, if there are none, the inherited ones.
     pub fn in_force(&self, name: &str) -> Vec<&'a Statement> {
-        let own = self.statement.blocks().iter();
-        let own: Vec<&Statement> = own.filter(|one| one.name == name).collect();
-        if own.is_empty() { self.inherited(name) } else { own }
+        let set: Vec<&Statement> =
+            self.statement.blocks().iter().filter(|one| one.name == name).collect();
+        if set.is_empty() { self.inherited(name) } else { set }
     }
 
     /// Returns the constant value of a variable; `None` unless all `set` directives in its server give the same value,
@@ -294,10 +292,10 @@ impl<'a> Placed<'a> {
 impl Configuration {
     /// Returns every directive that has one of these names, at any depth.
     pub fn all<'a>(&'a self, names: &[&str]) -> Vec<Placed<'a>> {
-        let mut found = Vec::new();
+        let mut placed = Vec::new();
         let mut within = Vec::new();
-        self.walk(&self.statements, names, &mut within, &mut found);
-        found
+        self.walk(&self.statements, names, &mut within, &mut placed);
+        placed
     }
 
     fn walk<'a>(
@@ -344,23 +342,32 @@ impl Configuration {
         if !variable.starts_with('$') {
             return None;
         }
-        let plain = |word: &str| word.replace(['{', '}'], "");
         let mut of_upgrade =
             self.all(&["map"]).into_iter().map(|map| map.statement).filter(|map| {
                 match &map.arguments[..] {
                     [source, result] => {
-                        plain(source) == "$http_upgrade" && plain(result) == plain(variable)
+                        strip_braces(source) == "$http_upgrade"
+                            && strip_braces(result) == strip_braces(variable)
                     }
                     _ => false,
                 }
             });
         let entries = &of_upgrade.next()?.entries;
-        let find = |name: &str| entries.iter().find(|entry| entry.name == name);
-        Some(find("").or_else(|| find("default")))
+        let mut names = ["", "default"].iter();
+        Some(names.find_map(|name| entries.iter().find(|entry| entry.name == *name)))
     }
 
     /// Iterates over the directives of this name inside a block.
     pub fn inside<'a>(block: &'a Statement, name: &'a str) -> impl Iterator<Item = &'a Statement> {
         block.blocks().iter().filter(move |one| one.name == name)
     }
+}
+
+fn strip_braces(word: &str) -> String {
+    word.replace(['{', '}'], "")
+}
+
+/// Returns true if the name of a variable may have the character.
+pub(crate) fn is_word_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }

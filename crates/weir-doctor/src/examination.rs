@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use weir_kube::ClusterFacts;
 
-use crate::facts::{Asked, Facts, Unread};
+use crate::commands::{self, is_edit};
+use crate::facts::{Facts, LoadDemand, Unread};
 use crate::finding::{Finding, Room, Severity};
-use crate::{commands, rules};
+use crate::rules;
 
 /// Version of the JSON form. It changes if an older reader would misinterpret the output.
 pub const FORMAT: &str = "weir-doctor/1";
@@ -20,7 +21,7 @@ pub struct Examination {
     /// Version of this form: [`FORMAT`].
     pub format: &'static str,
     /// The load to judge by.
-    pub asked: Asked,
+    pub asked: LoadDemand,
     /// Findings, the most urgent first.
     pub findings: Vec<Finding>,
     /// Capacity that the settings allow.
@@ -70,13 +71,13 @@ pub fn examine(facts: &Facts) -> Examination {
 }
 
 /// Applies all rules to the facts read from a Kubernetes cluster.
-pub fn examine_cluster(facts: &ClusterFacts, asked: Asked) -> Examination {
+pub fn examine_cluster(facts: &ClusterFacts, asked: LoadDemand) -> Examination {
     let mut findings = rules::cluster::all(facts, asked);
     findings.sort_by_key(|finding| finding.severity);
     let ClusterFacts { context, namespace, .. } = facts;
     let names: Vec<&str> = facts.nodes.iter().map(|node| node.name.as_str()).collect();
     let pods = rules::counted(facts.pods.len() as u64, "pod");
-    let unread = |(what, why): &(String, String)| Unread { what: what.clone(), why: why.clone() };
+    let unread = facts.unread.iter();
     Examination {
         format: FORMAT,
         asked,
@@ -86,29 +87,28 @@ pub fn examine_cluster(facts: &ClusterFacts, asked: Asked) -> Examination {
             format!("namespace {namespace} of context {context}: {pods}"),
             format!("nodes: {}", names.join(", ")),
         ],
-        unread: facts.unread.iter().map(unread).collect(),
+        unread: unread.map(|(what, why)| Unread { what: what.clone(), why: why.clone() }).collect(),
     }
 }
 
 /// Removes commands that an earlier finding already has. A file must not be edited twice: nginx refuses a duplicate
 /// directive.
 fn say_once(findings: &mut [Finding]) {
-    let mut said: BTreeMap<String, &'static str> = BTreeMap::new();
+    let mut finding_ids: BTreeMap<String, &'static str> = BTreeMap::new();
     for finding in findings {
-        let edits = |command: &&String| command.starts_with("sed ");
-        let count = finding.change.iter().filter(edits).count();
+        let count = finding.change.iter().filter(|command| is_edit(command)).count();
         let mut repeated = None;
         finding.change.retain(|command| {
-            let earlier = said.get(command).copied();
+            let earlier = finding_ids.get(command).copied();
             repeated = repeated.or(earlier);
             earlier.is_none()
         });
-        let left = finding.change.iter().filter(edits).count();
-        if count > 0 && left == 0 {
+        let remaining = finding.change.iter().filter(|command| is_edit(command)).count();
+        if count > 0 && remaining == 0 {
             finding.change.clear();
         }
-        for command in finding.change.iter().filter(edits) {
-            said.insert(command.clone(), finding.id);
+        for command in finding.change.iter().filter(|command| is_edit(command)) {
+            finding_ids.insert(command.clone(), finding.id);
         }
         if let Some(id) = repeated {
             finding.change.insert(0, format!("# as for {id}, above"));

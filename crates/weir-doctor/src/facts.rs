@@ -11,7 +11,7 @@ use crate::configuration::Configuration;
 /// The load that the host is to carry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Asked {
+pub struct LoadDemand {
     /// Client connections open at once.
     pub connections: Option<u64>,
     /// Requests per second.
@@ -20,7 +20,7 @@ pub struct Asked {
     pub connections_per_second: Option<f64>,
 }
 
-impl Asked {
+impl LoadDemand {
     /// Returns true if any load was given.
     pub fn is_some(&self) -> bool {
         self.connections.is_some() || self.rate.is_some() || self.connections_per_second.is_some()
@@ -31,7 +31,7 @@ impl Asked {
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// The load to judge by.
-    pub asked: Asked,
+    pub asked: LoadDemand,
     /// Release of the kernel, as in uname(2).
     pub kernel: Option<String>,
     /// Live sysctls by dotted name, in the proxy's network namespace.

@@ -82,9 +82,9 @@ impl Finding {
 
     /// Adds a line of evidence, unless it is there already: several servers may include the same file.
     pub(crate) fn evidence(mut self, line: impl Into<String>) -> Finding {
-        let line = line.into();
-        if !self.evidence.contains(&line) {
-            self.evidence.push(line);
+        let evidence = line.into();
+        if !self.evidence.contains(&evidence) {
+            self.evidence.push(evidence);
         }
         self
     }

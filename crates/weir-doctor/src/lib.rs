@@ -22,7 +22,7 @@ mod text;
 
 pub use examination::{Examination, FORMAT, examine, examine_cluster};
 pub use facts::{
-    Asked, Cgroup, Facts, LimitLine, Listener, Process, Proxy, SysctlLine, UnitLimit, Unread,
+    Cgroup, Facts, LimitLine, Listener, LoadDemand, Process, Proxy, SysctlLine, UnitLimit, Unread,
 };
 pub use finding::{Finding, Room, Severity};
 pub use gather::{GatherError, Request, gather};

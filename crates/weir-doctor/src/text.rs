@@ -3,7 +3,7 @@
 use crate::examination::Examination;
 use weir_model::foreign::{in_a_line, visible};
 
-use crate::facts::Asked;
+use crate::facts::LoadDemand;
 use crate::finding::{Finding, Severity};
 
 /// Colours of the terminal, if enabled.
@@ -59,7 +59,7 @@ pub fn text(examination: &Examination, width: usize, color: bool) -> String {
     text
 }
 
-fn asked(asked: Asked) -> String {
+fn asked(asked: LoadDemand) -> String {
     let mut parts = Vec::new();
     if let Some(connections) = asked.connections {
         parts.push(format!("{} connections", crate::rules::figure(connections)));
@@ -78,16 +78,13 @@ fn asked(asked: Asked) -> String {
 }
 
 fn verdict(examination: &Examination) -> String {
-    let count = |severity, word: &str| {
-        let number = examination.count(severity);
-        (number > 0).then(|| crate::rules::counted(number as u64, word))
-    };
-    let [errors, warnings, notes] = [
-        count(Severity::Error, "error"),
-        count(Severity::Warning, "warning"),
-        count(Severity::Note, "note"),
-    ];
-    let counts: Vec<String> = [errors, warnings, notes].into_iter().flatten().collect();
+    let counts: Vec<String> =
+        [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")]
+            .into_iter()
+            .map(|(severity, word)| (examination.count(severity), word))
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, word)| crate::rules::counted(number as u64, word))
+            .collect();
     let judged = match (examination.has_errors(), examination.asked.is_some()) {
         (true, _) => "these settings cannot carry it",
         (false, true) => "none of the settings that were checked would limit it",
@@ -173,13 +170,13 @@ mod tests {
             ..crate::examine(&Facts::default())
         };
         for color in [false, true] {
-            let text = text(&examination, 1000, color);
-            assert_eq!(text.matches("\\u001b[8m\\u001b]0;t\\u0007").count(), 8);
-            let mut own = text.replace("\x1b[1;33m", "").replace("\x1b[2m", "");
-            own = own.replace("\x1b[0m", "");
-            let commands = own.chars().filter(|&c| c.is_control() && c != '\n');
-            assert_eq!(commands.count(), 0, "{own:?}");
-            assert_eq!(text.matches("\nnothing was changed").count(), 1, "{text}");
+            let output = text(&examination, 1000, color);
+            assert_eq!(output.matches("\\u001b[8m\\u001b]0;t\\u0007").count(), 8);
+            let plain =
+                output.replace("\x1b[1;33m", "").replace("\x1b[2m", "").replace("\x1b[0m", "");
+            let commands = plain.chars().filter(|&c| c.is_control() && c != '\n');
+            assert_eq!(commands.count(), 0, "{plain:?}");
+            assert_eq!(output.matches("\nnothing was changed").count(), 1, "{output}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who besides its owner may write to a file whose mode lets its group write.
+//! Users besides its owner who may write to a file whose mode lets its group write.
 
 use std::fs;
 use std::path::Path;
@@ -60,8 +60,7 @@ fn has_one_user(group: u32, users: &str, groups: &str) -> bool {
     });
     // NAME:PASSWORD:GROUP:MEMBERS (group(5)).
     let no_member = entries(groups).all(|entry| {
-        let found = number(&entry, 2);
-        found.is_some_and(|found| found != group || entry.get(3) == Some(&""))
+        number(&entry, 2).is_some_and(|number| number != group || entry.get(3) == Some(&""))
     });
     let is_known = entries(groups).any(|entry| number(&entry, 2) == Some(group));
     is_known && no_other_user && no_member
@@ -83,26 +82,29 @@ fn number(fields: &[&str], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
+    fn with_line(text: &str, line: &str) -> String {
+        format!("{text}{line}\n")
+    }
+
     #[test]
     fn a_group_has_one_user_only_where_nobody_else_can_be_in_it() {
         let ann = "root:x:0:0::/root:/bin/sh\nann:x:1234:1234::/home/ann:/bin/sh\n";
         let (group, files) = ("root:x:0:\nann:x:1234:\n", "passwd: files systemd\n");
-        let and = |text: &str, line: &str| format!("{text}{line}\n");
         #[rustfmt::skip]
         let rows = [
             ("alone", ann.to_owned(), group.to_owned(), files.to_owned(), true),
-            ("another name", and(ann, "toor:x:1234:1234::/:/bin/sh"), group.to_owned(), files.to_owned(), true),
-            ("first group of another", and(ann, "bob:x:2000:1234::/:/bin/sh"), group.to_owned(), files.to_owned(), false),
+            ("another name", with_line(ann, "toor:x:1234:1234::/:/bin/sh"), group.to_owned(), files.to_owned(), true),
+            ("first group of another", with_line(ann, "bob:x:2000:1234::/:/bin/sh"), group.to_owned(), files.to_owned(), false),
             ("a member", ann.to_owned(), group.replace("1234:", "1234:bob"), files.to_owned(), false),
-            ("a second line with a member", ann.to_owned(), and(group, "friends:x:1234:bob"), files.to_owned(), false),
+            ("a second line with a member", ann.to_owned(), with_line(group, "friends:x:1234:bob"), files.to_owned(), false),
             ("no such group", ann.to_owned(), "root:x:0:\n".to_owned(), files.to_owned(), false),
-            ("users of NIS", and(ann, "+::::::"), group.to_owned(), files.to_owned(), false),
-            ("groups of NIS", ann.to_owned(), and(group, "+:::"), files.to_owned(), false),
-            ("a comment", and(ann, "# bob:x:2000:1234"), and(group, ""), and(files, "# group: ldap"), true),
+            ("users of NIS", with_line(ann, "+::::::"), group.to_owned(), files.to_owned(), false),
+            ("groups of NIS", ann.to_owned(), with_line(group, "+:::"), files.to_owned(), false),
+            ("a comment", with_line(ann, "# bob:x:2000:1234"), with_line(group, ""), with_line(files, "# group: ldap"), true),
             ("users of LDAP", ann.to_owned(), group.to_owned(), "passwd:files ldap".to_owned(), false),
-            ("groups of sssd", ann.to_owned(), group.to_owned(), and(files, "group: sss [SUCCESS=merge] files"), false),
-            ("groups of files", ann.to_owned(), group.to_owned(), and(files, "group: files [SUCCESS=merge] systemd"), true),
-            ("other databases", ann.to_owned(), group.to_owned(), and(files, "hosts: files dns"), true),
+            ("groups of sssd", ann.to_owned(), group.to_owned(), with_line(files, "group: sss [SUCCESS=merge] files"), false),
+            ("groups of files", ann.to_owned(), group.to_owned(), with_line(files, "group: files [SUCCESS=merge] systemd"), true),
+            ("other databases", ann.to_owned(), group.to_owned(), with_line(files, "hosts: files dns"), true),
         ];
         for (name, users, groups, services, expected) in rows {
             let has_one = is_of_files_alone(&services) && has_one_user(1234, &users, &groups);

@@ -78,7 +78,7 @@ fn set_descriptor_limit(most: Option<u64>) -> rustix::io::Result<()> {
 pub fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
-    closed(options, path)
+    open_private(options, path)
 }
 
 /// Creates a file that must not exist yet.
@@ -88,7 +88,7 @@ pub fn create(path: &Path) -> io::Result<File> {
 pub fn create_new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    closed(options, path)
+    open_private(options, path)
 }
 
 /// Opens a file for reading and appending, and creates it if it does not exist. Symbolic links are not followed.
@@ -98,7 +98,7 @@ pub fn create_new(path: &Path) -> io::Result<File> {
 pub fn append(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
-    closed(options, path)
+    open_private(options, path)
 }
 
 /// Writes a whole file, created by [`create`].
@@ -187,9 +187,9 @@ pub fn open_output(path: &Path) -> io::Result<File> {
     let file = opened.map_err(|error| {
         if is_loop(&error) { io::Error::other(format!("{refused}: it is a link")) } else { error }
     })?;
-    let found = file.metadata()?;
-    let is_own = found.uid() == rustix::process::geteuid().as_raw();
-    if found.is_file() && is_own && found.nlink() == 1 {
+    let metadata = file.metadata()?;
+    let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
+    if metadata.is_file() && is_own && metadata.nlink() == 1 {
         Ok(file)
     } else {
         Err(io::Error::other(refused))
@@ -215,7 +215,7 @@ fn open_unless_unread(mut options: OpenOptions, path: &Path) -> io::Result<File>
 
 /// Returns true if the path is a named pipe (fifo(7)). Opening such a path for writing already begins the output.
 pub fn is_fifo(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
 fn is_unread(error: &io::Error) -> bool {
@@ -244,7 +244,7 @@ fn is_loop(error: &io::Error) -> bool {
 }
 
 /// Opens a file without following a symbolic link, and gives it mode 0600.
-fn closed(mut options: OpenOptions, path: &Path) -> io::Result<File> {
+fn open_private(mut options: OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
     let file = options.mode(FILE).custom_flags(flags).open(path)?;
     if file.metadata()?.mode() & OTHERS != 0 {
@@ -266,23 +266,23 @@ mod tests {
 
     #[test]
     fn what_is_made_is_its_user_s_alone_whatever_the_umask() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
         // Of the whole process, so this test alone depends on it: all others have modes of their own.
         let before = rustix::process::umask(rustix::fs::Mode::empty());
-        create(&at("created")).unwrap();
-        create_new(&at("new")).unwrap();
-        append(&at("appended")).unwrap();
-        write(&at("written"), "x").unwrap();
-        replace(&at("replaced"), b"x").unwrap();
-        make_folder(&at("folder")).unwrap();
-        make_folders(&at("a/b")).unwrap();
+        create(&folder.join("created")).unwrap();
+        create_new(&folder.join("new")).unwrap();
+        append(&folder.join("appended")).unwrap();
+        write(&folder.join("written"), "x").unwrap();
+        replace(&folder.join("replaced"), b"x").unwrap();
+        make_folder(&folder.join("folder")).unwrap();
+        make_folders(&folder.join("a/b")).unwrap();
         rustix::process::umask(before);
         for name in ["created", "new", "appended", "written", "replaced"] {
-            assert_eq!(mode(&at(name)), 0o600, "{name}");
+            assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
         }
         for name in ["folder", "a", "a/b"] {
-            assert_eq!(mode(&at(name)), 0o700, "{name}");
+            assert_eq!(mode(&folder.join(name)), 0o700, "{name}");
         }
     }
 
@@ -299,62 +299,62 @@ mod tests {
 
     #[test]
     fn a_link_is_never_written_through() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("victim"), "whole").unwrap();
-        symlink(at("victim"), at("link")).unwrap();
-        assert!(create(&at("link")).is_err());
-        assert!(append(&at("link")).is_err());
-        assert!(create_new(&at("link")).is_err());
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
+        fs::write(folder.join("victim"), "whole").unwrap();
+        symlink(folder.join("victim"), folder.join("link")).unwrap();
+        assert!(create(&folder.join("link")).is_err());
+        assert!(append(&folder.join("link")).is_err());
+        assert!(create_new(&folder.join("link")).is_err());
         // Replaced, and so is what lies in wait where the new one is written.
-        symlink(at("victim"), at("link.tmp")).unwrap();
-        replace(&at("link"), b"new").unwrap();
-        assert_eq!(fs::read_to_string(at("link")).unwrap(), "new");
-        assert!(!fs::symlink_metadata(at("link")).unwrap().is_symlink());
-        assert_eq!(fs::read_to_string(at("victim")).unwrap(), "whole");
+        symlink(folder.join("victim"), folder.join("link.tmp")).unwrap();
+        replace(&folder.join("link"), b"new").unwrap();
+        assert_eq!(fs::read_to_string(folder.join("link")).unwrap(), "new");
+        assert!(!fs::symlink_metadata(folder.join("link")).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(folder.join("victim")).unwrap(), "whole");
     }
 
     #[test]
     fn an_output_goes_through_a_link_only_where_nobody_else_could_have_made_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
         for open in [false, true] {
-            fs::write(at("victim"), "whole").unwrap();
-            symlink(at("victim"), at("link")).unwrap();
+            fs::write(folder.join("victim"), "whole").unwrap();
+            symlink(folder.join("victim"), folder.join("link")).unwrap();
             let bits = if open { 0o1777 } else { 0o700 };
-            fs::set_permissions(folder.path(), Permissions::from_mode(bits)).unwrap();
-            let written = write_output(&at("link"), b"out");
+            fs::set_permissions(folder, Permissions::from_mode(bits)).unwrap();
+            let written = write_output(&folder.join("link"), b"out");
             let expected = if open { "whole" } else { "out" };
-            assert_eq!(fs::read_to_string(at("victim")).unwrap(), expected);
+            assert_eq!(fs::read_to_string(folder.join("victim")).unwrap(), expected);
             assert_eq!(written.is_ok(), !open, "{written:?}");
-            write_output(&at("file"), b"out").unwrap();
-            write_output(&at("file"), b"o").unwrap();
-            assert_eq!(fs::read_to_string(at("file")).unwrap(), "o");
-            fs::remove_file(at("link")).unwrap();
+            write_output(&folder.join("file"), b"out").unwrap();
+            write_output(&folder.join("file"), b"o").unwrap();
+            assert_eq!(fs::read_to_string(folder.join("file")).unwrap(), "o");
+            fs::remove_file(folder.join("link")).unwrap();
         }
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         let kind = rustix::fs::FileType::Fifo;
-        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), kind, mode, 0).unwrap();
-        assert!(write_output(&at("fifo"), b"out").is_err());
-        assert!(read(&at("fifo")).is_err());
+        rustix::fs::mknodat(rustix::fs::CWD, folder.join("fifo"), kind, mode, 0).unwrap();
+        assert!(write_output(&folder.join("fifo"), b"out").is_err());
+        assert!(read(&folder.join("fifo")).is_err());
     }
 
     #[test]
     fn a_link_is_read_through_only_where_nobody_else_could_have_made_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("file"), "whole").unwrap();
-        symlink(at("file"), at("link")).unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
+        fs::write(folder.join("file"), "whole").unwrap();
+        symlink(folder.join("file"), folder.join("link")).unwrap();
         for (bits, is_read) in [(0o700, true), (0o1777, false), (0o777, false)] {
-            fs::set_permissions(folder.path(), Permissions::from_mode(bits)).unwrap();
-            assert_eq!(read(&at("file")).unwrap(), b"whole");
-            assert_eq!(read(&at("link")).is_ok(), is_read, "{bits:o}");
+            fs::set_permissions(folder, Permissions::from_mode(bits)).unwrap();
+            assert_eq!(read(&folder.join("file")).unwrap(), b"whole");
+            assert_eq!(read(&folder.join("link")).is_ok(), is_read, "{bits:o}");
         }
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(folder, Permissions::from_mode(0o700)).unwrap();
         // It takes no room on the disk, and would take all memory.
-        let endless = create(&at("endless")).unwrap();
+        let endless = create(&folder.join("endless")).unwrap();
         endless.set_len(LONGEST + 1).unwrap();
-        let refused = read(&at("endless")).unwrap_err();
+        let refused = read(&folder.join("endless")).unwrap_err();
         assert!(refused.to_string().contains("longer than"), "{refused}");
     }
 }

@@ -60,19 +60,19 @@ pub fn only_ours_named(folder: &Path) -> Result<(), NotOurs> {
     judge(&real, true)
 }
 
-/// As [`only_ours_named`], of a folder that is made if it is not there: then of the innermost one above it that is, in
-/// which nobody else may replace what is made.
+/// Same as [`only_ours_named`] for a folder that is made if it is not there: then for the innermost one above it that
+/// is, in which nobody else may replace what is made.
 ///
 /// # Errors
-/// As [`only_ours`].
+/// Same as [`only_ours`].
 pub fn only_ours_to_be_made(folder: &Path) -> Result<(), NotOurs> {
     let written = std::path::absolute(folder).map_err(unseen(folder))?;
     if fs::symlink_metadata(&written).is_ok() {
         return only_ours_named(&written);
     }
     let above = written.parent().unwrap_or(Path::new("/"));
-    let mut present = above.ancestors().filter(|path| fs::symlink_metadata(path).is_ok());
-    let present = present.next().unwrap_or(Path::new("/"));
+    let present =
+        above.ancestors().find(|path| fs::symlink_metadata(path).is_ok()).unwrap_or(Path::new("/"));
     let real = fs::canonicalize(present).map_err(unseen(present))?;
     judge(present, false)?;
     judge(&real, false)
@@ -100,15 +100,14 @@ pub(crate) fn no_foreign_link(folder: &Path) -> Result<(), NotOurs> {
 /// # Errors
 /// Same as [`only_ours`].
 pub fn only_ours_file(path: &Path) -> Result<(), NotOurs> {
-    let found = fs::symlink_metadata(path).map_err(unseen(path))?;
+    let metadata = fs::symlink_metadata(path).map_err(unseen(path))?;
     let fault = match () {
-        () if found.is_symlink() => Some("is a link".to_owned()),
-        () if !found.is_file() => Some("is not a file".to_owned()),
-        () => fault_of(path, &found, true),
+        () if metadata.is_symlink() => Some("is a link".to_owned()),
+        () if !metadata.is_file() => Some("is not a file".to_owned()),
+        () => fault_of(path, &metadata, true),
     };
     if let Some(why) = fault {
-        let path = path.to_owned();
-        return Err(NotOurs { path, why });
+        return Err(NotOurs { path: path.to_owned(), why });
     }
     let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
     only_ours(folder.unwrap_or(Path::new(".")))
@@ -122,7 +121,7 @@ pub fn only_ours_file(path: &Path) -> Result<(), NotOurs> {
 pub fn only_ours_file_named(path: &Path) -> Result<(), NotOurs> {
     let written = std::path::absolute(path).map_err(unseen(path))?;
     let real = fs::canonicalize(&written).map_err(unseen(&written))?;
-    judge_way(&written)?;
+    judge_file(&written)?;
     only_ours_file(&real)
 }
 
@@ -158,20 +157,19 @@ pub fn note_what_is_root_s(paths: impl IntoIterator<Item = PathBuf>) {
 /// Checks a folder and all its parents; `is_last` means that nothing below the folder is checked by itself.
 fn judge(folder: &Path, is_last: bool) -> Result<(), NotOurs> {
     for (above, path) in folder.ancestors().enumerate() {
-        let found = fs::symlink_metadata(path).map_err(unseen(path))?;
+        let metadata = fs::symlink_metadata(path).map_err(unseen(path))?;
         let is_innermost = is_last && above == 0;
         let fault = match () {
-            () if found.is_symlink() && is_innermost => Some("is a link".to_owned()),
-            () if found.is_symlink() => stranger(&found),
-            () if !found.is_dir() => Some("is not a folder".to_owned()),
-            () => fault_of(path, &found, is_innermost),
+            () if metadata.is_symlink() && is_innermost => Some("is a link".to_owned()),
+            () if metadata.is_symlink() => stranger(&metadata),
+            () if !metadata.is_dir() => Some("is not a folder".to_owned()),
+            () => fault_of(path, &metadata, is_innermost),
         };
         if let Some(why) = fault {
-            let path = path.to_owned();
-            return Err(NotOurs { path, why });
+            return Err(NotOurs { path: path.to_owned(), why });
         }
-        if found.is_symlink() {
-            judge_way(&target_of(path)?)?;
+        if metadata.is_symlink() {
+            judge_file(&target_of(path)?)?;
         }
     }
     Ok(())
@@ -179,17 +177,16 @@ fn judge(folder: &Path, is_last: bool) -> Result<(), NotOurs> {
 
 /// Judges what leads to a file: the folders above it, and itself if it is a link, with what leads to its target. There
 /// is an end to it if the kernel can open the file.
-fn judge_way(path: &Path) -> Result<(), NotOurs> {
+fn judge_file(path: &Path) -> Result<(), NotOurs> {
     judge(path.parent().unwrap_or(Path::new("/")), false)?;
-    let found = fs::symlink_metadata(path).map_err(unseen(path))?;
-    if !found.is_symlink() {
+    let metadata = fs::symlink_metadata(path).map_err(unseen(path))?;
+    if !metadata.is_symlink() {
         return Ok(());
     }
-    if let Some(why) = stranger(&found) {
-        let path = path.to_owned();
-        return Err(NotOurs { path, why });
+    if let Some(why) = stranger(&metadata) {
+        return Err(NotOurs { path: path.to_owned(), why });
     }
-    judge_way(&target_of(path)?)
+    judge_file(&target_of(path)?)
 }
 
 /// The path that a link names, below the real folder that the link is in.
@@ -218,19 +215,15 @@ fn fault_of(path: &Path, found: &Metadata, is_innermost: bool) -> Option<String>
         .then(|| format!("can be written by others (its mode is {:04o})", mode & 0o7777))
 }
 
-/// Whether a group has nobody in it but this user, who is not root, or was not before.
+/// Returns true if a group has nobody in it but this user, who is not root, or was not before.
 fn is_own_group(group: u32) -> bool {
     group != 0 && own_users().contains(&group) && is_group_of_one_user(group)
 }
 
 /// Returns the reason to refuse a file that belongs to neither this user nor root; `None` if it is accepted.
-fn stranger(found: &Metadata) -> Option<String> {
-    let owner = found.uid();
-    let may_be_root_s = || match SEEN_AS_ROOT_S.get() {
-        Some(seen) => seen.contains(&(found.dev(), found.ino())),
-        None => !has_all_users(),
-    };
-    let is_unmapped = owner == UNMAPPED && may_be_root_s();
+fn stranger(metadata: &Metadata) -> Option<String> {
+    let owner = metadata.uid();
+    let is_unmapped = owner == UNMAPPED && may_be_root_s(metadata);
     if owner == 0 || own_users().contains(&owner) || is_unmapped {
         None
     } else {
@@ -238,15 +231,22 @@ fn stranger(found: &Metadata) -> Option<String> {
     }
 }
 
+fn may_be_root_s(file: &Metadata) -> bool {
+    match SEEN_AS_ROOT_S.get() {
+        Some(seen) => seen.contains(&(file.dev(), file.ino())),
+        None => !has_all_users(),
+    }
+}
+
 /// Numbers of this user and, under sudo(8), of the user who became root. The latter works in folders of their own and
 /// could do anything as root anyway.
 fn own_users() -> Vec<u32> {
-    let own = geteuid();
+    let user = geteuid();
     let before = std::env::var("SUDO_UID")
         .ok()
-        .filter(|_| own.is_root())
+        .filter(|_| user.is_root())
         .and_then(|number| number.parse().ok());
-    [own.as_raw()].into_iter().chain(before).collect()
+    [user.as_raw()].into_iter().chain(before).collect()
 }
 
 /// Returns true if every user has a number in this process's user namespace. This is false in a namespace that somebody
@@ -258,8 +258,7 @@ fn has_all_users() -> bool {
 }
 
 fn unseen(path: &Path) -> impl FnOnce(io::Error) -> NotOurs {
-    let path = path.to_owned();
-    move |error| NotOurs { path, why: format!("cannot be looked at: {error}") }
+    move |error| NotOurs { path: path.to_owned(), why: format!("cannot be looked at: {error}") }
 }
 
 #[cfg(test)]
@@ -283,7 +282,6 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let file = folder.join("file");
         fs::write(&file, "x").unwrap();
-        let fault = || only_ours_file(&file).err().map(|fault| fault.path);
         #[rustfmt::skip]
         let rows = [
             (&file, 0o600, None), (&file, 0o644, None), (&file, 0o664, Some(&file)), (&file, 0o602, Some(&file)),
@@ -295,7 +293,8 @@ mod tests {
                 set(path, mode);
             }
             set(path, mode);
-            assert_eq!(fault().as_ref(), expected, "{} {mode:o}", path.display());
+            let fault = only_ours_file(&file).err().map(|fault| fault.path);
+            assert_eq!(fault.as_ref(), expected, "{} {mode:o}", path.display());
         }
         set(&above, 0o700);
         symlink(&file, folder.join("link")).unwrap();
@@ -368,36 +367,36 @@ mod tests {
         assert!(only_ours_to_be_made(&missing).is_err());
     }
 
-    /// Where it leads now is one's own; the other user may have it lead elsewhere.
+    /// The folder it leads to now is one's own; the other user may have it lead elsewhere.
     #[test]
     fn no_link_of_another_user_s_leads_to_what_is_ours() {
         if !geteuid().is_root() {
             println!("left out: who is not root gives nothing away");
             return;
         }
-        let outer = tempfile::tempdir().unwrap();
-        let at = |name: &str| outer.path().join(name);
-        fs::create_dir_all(at("folder/run")).unwrap();
-        fs::write(at("folder/file"), "x").unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let outer = temporary.path();
+        fs::create_dir_all(outer.join("folder/run")).unwrap();
+        fs::write(outer.join("folder/file"), "x").unwrap();
         for (link, target) in [
             ("to-folder", "folder"),
             ("to-link", "to-folder/run"),
             ("to-nothing", "missing"),
             ("file", "to-folder/file"),
         ] {
-            symlink(target, at(link)).unwrap();
+            symlink(target, outer.join(link)).unwrap();
         }
         for (user, is_refused) in [(0, false), (12_345, true)] {
             for link in ["to-folder", "to-nothing"] {
-                lchown(at(link), Some(user), None).unwrap();
+                lchown(outer.join(link), Some(user), None).unwrap();
             }
             for folder in ["to-folder", "to-folder/run", "to-link", "to-folder/new"] {
-                let refused = only_ours_to_be_made(&at(folder)).is_err();
+                let refused = only_ours_to_be_made(&outer.join(folder)).is_err();
                 assert_eq!(refused, is_refused, "{folder} of {user}");
             }
-            assert!(only_ours_to_be_made(&at("to-nothing")).is_err());
-            assert_eq!(only_ours_file_named(&at("file")).is_err(), is_refused);
-            let output = crate::write_output(&at("to-folder/out"), b"x");
+            assert!(only_ours_to_be_made(&outer.join("to-nothing")).is_err());
+            assert_eq!(only_ours_file_named(&outer.join("file")).is_err(), is_refused);
+            let output = crate::write_output(&outer.join("to-folder/out"), b"x");
             assert_eq!(output.is_err(), is_refused, "{output:?}");
         }
     }

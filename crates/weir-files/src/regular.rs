@@ -1,6 +1,6 @@
 //! Regular files of other people's. Nothing else is opened, and nothing is waited for.
 //!
-//! What a path leads to is looked at before it is opened (O_PATH of open(2)): to open a FIFO waits for its other end,
+//! The target of a path is looked at before it is opened (O_PATH of open(2)): to open a FIFO waits for its other end,
 //! and to open a device may set it going.
 
 use std::fs::File;
@@ -23,7 +23,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Opens a regular file for reading and writing, as [`open_regular`] does.
 ///
 /// # Errors
-/// As for [`open_regular`].
+/// Same as [`open_regular`].
 pub fn open_regular_to_write(path: &Path) -> io::Result<File> {
     regular(find(path)?, OFlags::RDWR)
 }
@@ -37,8 +37,8 @@ pub fn open_regular_below(root: &Path, path: &Path) -> io::Result<File> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let folder = open(root, flags | OFlags::DIRECTORY, Mode::empty())?;
     let below = path.strip_prefix("/").unwrap_or(path);
-    let found = openat2(folder, below, flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
-    regular(found, OFlags::RDONLY)
+    let target = openat2(folder, below, flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
+    regular(target, OFlags::RDONLY)
 }
 
 /// Opens a regular file for reading wherever links to it lead.
@@ -46,16 +46,16 @@ pub fn open_regular_below(root: &Path, path: &Path) -> io::Result<File> {
 /// # Errors
 /// It is no regular file, or the kernel refuses.
 pub fn open_regular_through_links(path: &Path) -> io::Result<File> {
-    let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    regular(found, OFlags::RDONLY)
+    let target = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    regular(target, OFlags::RDONLY)
 }
 
-/// Finds what a path leads to without opening it.
+/// Finds the target of a path without opening it.
 fn find(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let found = open(path, flags | OFlags::NOFOLLOW, Mode::empty())?;
-    if kind_of(&found)? != FileType::Symlink {
-        return Ok(found);
+    let target = open(path, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    if kind_of(&target)? != FileType::Symlink {
+        return Ok(target);
     }
     only_ours_named(
         path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")),
@@ -64,23 +64,22 @@ fn find(path: &Path) -> io::Result<OwnedFd> {
     Ok(open(path, flags, Mode::empty())?)
 }
 
-/// Opens what was found: the same file, whatever has taken its place meanwhile.
-fn regular(found: OwnedFd, access: OFlags) -> io::Result<File> {
-    let kind = kind_of(&found)?;
+/// Opens a target that was found: the same file, whatever has taken its place meanwhile.
+fn regular(target: OwnedFd, access: OFlags) -> io::Result<File> {
+    let kind = kind_of(&target)?;
     if kind != FileType::RegularFile {
-        let words = words(kind);
-        return Err(io::Error::other(format!("is {words}, not a regular file")));
+        return Err(io::Error::other(format!("is {}, not a regular file", kind_name(kind))));
     }
-    let file = format!("/proc/thread-self/fd/{}", found.as_raw_fd());
+    let file = format!("/proc/thread-self/fd/{}", target.as_raw_fd());
     let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(openat(CWD, file, flags, Mode::empty())?.into())
 }
 
-fn kind_of(found: &OwnedFd) -> io::Result<FileType> {
-    Ok(FileType::from_raw_mode(fstat(found)?.st_mode))
+fn kind_of(target: &OwnedFd) -> io::Result<FileType> {
+    Ok(FileType::from_raw_mode(fstat(target)?.st_mode))
 }
 
-fn words(kind: FileType) -> &'static str {
+fn kind_name(kind: FileType) -> &'static str {
     match kind {
         FileType::Directory => "a folder",
         FileType::Fifo => "a FIFO",
@@ -99,13 +98,13 @@ mod tests {
 
     #[test]
     fn nothing_but_regular_files_is_opened_and_no_link_that_others_could_have_made() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("file"), "whole").unwrap();
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
+        fs::write(folder.join("file"), "whole").unwrap();
         let mode = Mode::from_raw_mode(0o600);
-        rustix::fs::mknodat(CWD, at("fifo"), FileType::Fifo, mode, 0).unwrap();
+        rustix::fs::mknodat(CWD, folder.join("fifo"), FileType::Fifo, mode, 0).unwrap();
         for (name, to) in [("link", "file"), ("waits", "fifo"), ("goes", "/dev/ptmx")] {
-            symlink(to, at(name)).unwrap();
+            symlink(to, folder.join(name)).unwrap();
         }
         for (bits, name, fault) in [
             (0o700, "file", None),
@@ -117,9 +116,9 @@ mod tests {
             (0o777, "link", Some("it is a link, and ")),
             (0o777, "goes", Some("it is a link, and ")),
         ] {
-            fs::set_permissions(folder.path(), Permissions::from_mode(bits)).unwrap();
+            fs::set_permissions(folder, Permissions::from_mode(bits)).unwrap();
             for open in [open_regular, open_regular_to_write] {
-                let error = open(&at(name)).err().map(|error| error.to_string());
+                let error = open(&folder.join(name)).err().map(|error| error.to_string());
                 let is_as_expected = match (&error, fault) {
                     (Some(error), Some(fault)) => error.starts_with(fault),
                     (error, fault) => error.is_none() && fault.is_none(),
@@ -132,13 +131,13 @@ mod tests {
     /// An absolute link in a container leads to the container's file.
     #[test]
     fn links_below_a_root_lead_to_nowhere_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("passwd"), "the container's").unwrap();
-        symlink("/passwd", at("own.log")).unwrap();
-        symlink("/proc/self/status", at("host.log")).unwrap();
-        symlink("../../../../../proc/self/status", at("above.log")).unwrap();
-        let open = |name: &str| open_regular_below(folder.path(), Path::new(name));
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path();
+        fs::write(folder.join("passwd"), "the container's").unwrap();
+        symlink("/passwd", folder.join("own.log")).unwrap();
+        symlink("/proc/self/status", folder.join("host.log")).unwrap();
+        symlink("../../../../../proc/self/status", folder.join("above.log")).unwrap();
+        let open = |name: &str| open_regular_below(folder, Path::new(name));
         assert_eq!(io::read_to_string(open("/own.log").unwrap()).unwrap(), "the container's");
         for name in ["/host.log", "/above.log"] {
             assert_eq!(open(name).unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -55,7 +55,7 @@ fn first_of_pipe(file: &mut File) -> io::Result<Vec<u8>> {
 
 /// Returns true if a writer had the pipe open and no longer has (pipe(7)).
 fn was_closed(file: &File) -> io::Result<bool> {
-    let mut asked = [PollFd::new(file, PollFlags::IN)];
-    poll(&mut asked, Some(&Timespec::default()))?;
-    Ok(asked[0].revents().contains(PollFlags::HUP))
+    let mut descriptors = [PollFd::new(file, PollFlags::IN)];
+    poll(&mut descriptors, Some(&Timespec::default()))?;
+    Ok(descriptors[0].revents().contains(PollFlags::HUP))
 }

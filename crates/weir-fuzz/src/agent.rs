@@ -27,9 +27,9 @@ const ASKED: usize = 32;
 pub fn agent(data: &[u8]) {
     let _ = frame::read::<Hello>(&mut { data });
     replies(data);
-    let asked = requests(data);
-    if !asked.is_empty() {
-        answered(&asked);
+    let encoded = requests(data);
+    if !encoded.is_empty() {
+        answered(&encoded);
     }
 }
 
@@ -73,9 +73,9 @@ fn replies(data: &[u8]) {
 
 /// Requests of the input that have no effect on the host, and those that cannot be decoded, as frames numbered from 0.
 fn requests(data: &[u8]) -> Vec<Vec<u8>> {
-    let mut asked = Vec::new();
+    let mut encoded = Vec::new();
     for incoming in frames::<Incoming>(data).into_iter().take(ASKED) {
-        let id = asked.len() as u64;
+        let id = encoded.len() as u64;
         let mut bytes = Vec::new();
         match incoming.understand() {
             Err(failure) => {
@@ -94,9 +94,9 @@ fn requests(data: &[u8]) -> Vec<Vec<u8>> {
                 }
             }
         }
-        asked.push(bytes);
+        encoded.push(bytes);
     }
-    asked
+    encoded
 }
 
 fn touches_nothing(ask: &Ask) -> bool {
@@ -111,7 +111,7 @@ fn touches_nothing(ask: &Ask) -> bool {
 
 /// Checks that a real server answers every request once, and ends when there are no more.
 fn answered(asked: &[Vec<u8>]) {
-    let (mut own, theirs) = UnixStream::pair().expect("a pair of sockets");
+    let (mut client, server_end) = UnixStream::pair().expect("a pair of sockets");
     let mut input = Vec::new();
     let greeting = hello::greet(&mut io::empty(), &mut input, "fuzz");
     assert!(greeting.is_err(), "nobody greets back");
@@ -124,16 +124,16 @@ fn answered(asked: &[Vec<u8>]) {
         stop: Arc::default(),
     };
     let server = thread::spawn(move || {
-        let served = serve(io::Cursor::new(input), theirs.try_clone()?, options);
-        theirs.shutdown(Shutdown::Both)?;
+        let served = serve(io::Cursor::new(input), server_end.try_clone()?, options);
+        server_end.shutdown(Shutdown::Both)?;
         served.map_err(io::Error::other)
     });
-    let mut said = Vec::new();
-    own.read_to_end(&mut said).expect("it ends");
+    let mut reply_bytes = Vec::new();
+    client.read_to_end(&mut reply_bytes).expect("it ends");
     server.join().expect("no panic").expect("it was greeted");
-    let mut said = &said[..];
-    assert!(frame::read::<Hello>(&mut said).is_ok_and(|hello| hello.is_some()));
-    let mut ends: Vec<u64> = frames::<Reply>(said)
+    let mut unread = &reply_bytes[..];
+    assert!(frame::read::<Hello>(&mut unread).is_ok_and(|hello| hello.is_some()));
+    let mut ends: Vec<u64> = frames::<Reply>(unread)
         .into_iter()
         .filter(|reply| !matches!(reply.body, Body::Event(_)))
         .map(|reply| reply.id)

@@ -51,18 +51,18 @@ pub fn response(data: &[u8]) {
     let small = 1 + Dice::of(data).below(SMALL_LIMIT);
     for to_head in [false, true] {
         for limit in [response::HEAD_LIMIT, small] {
-            let whole = responses(limit, to_head, &[data]);
+            let uncut = responses(limit, to_head, &[data]);
             for cut in cuttings(data) {
                 let again = responses(limit, to_head, &cut);
-                assert_eq!(again, whole, "limit {limit}, cut {cut:?}");
+                assert_eq!(again, uncut, "limit {limit}, cut {cut:?}");
             }
             if limit == response::HEAD_LIMIT {
                 let sure = reference::responses(data, to_head);
-                let same = whole.complete.get(..sure.len());
-                assert_eq!(same, Some(&sure[..]), "{:?}", whole.end);
-                let rest = &data[sure.last().map_or(0, |last| last.used)..];
-                let is_more = whole.complete.len() > sure.len();
-                assert!(!is_more || !reference::is_begun_head(rest), "{whole:?}");
+                let same = uncut.complete.get(..sure.len());
+                assert_eq!(same, Some(&sure[..]), "{:?}", uncut.end);
+                let unparsed = &data[sure.last().map_or(0, |last| last.used)..];
+                let is_more = uncut.complete.len() > sure.len();
+                assert!(!is_more || !reference::is_begun_head(unparsed), "{uncut:?}");
             }
         }
     }
@@ -75,15 +75,15 @@ pub fn response(data: &[u8]) {
 pub fn request(data: &[u8]) {
     let small = 1 + Dice::of(data).below(SMALL_LIMIT);
     for limit in [request::HEAD_LIMIT, small] {
-        let whole = requests(limit, &[data]);
+        let uncut = requests(limit, &[data]);
         for cut in cuttings(data) {
             let again = requests(limit, &cut);
-            assert_eq!(again, whole, "limit {limit}, cut {cut:?}");
+            assert_eq!(again, uncut, "limit {limit}, cut {cut:?}");
         }
         if limit == request::HEAD_LIMIT {
             let sure = reference::requests(data);
-            let same = whole.complete.get(..sure.len());
-            assert_eq!(same, Some(&sure[..]), "{:?}", whole.end);
+            let same = uncut.complete.get(..sure.len());
+            assert_eq!(same, Some(&sure[..]), "{:?}", uncut.end);
         }
     }
 }
@@ -97,11 +97,11 @@ pub fn chunked(data: &[u8]) {
     let answer = [head, data].concat();
     response(&answer);
     let asking = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let asked = [asking, data].concat();
-    request(&asked);
+    let request_bytes = [asking, data].concat();
+    request(&request_bytes);
 
     let from_server = responses(response::HEAD_LIMIT, false, &[&answer]);
-    let from_client = requests(request::HEAD_LIMIT, &[&asked]);
+    let from_client = requests(request::HEAD_LIMIT, &[&request_bytes]);
     let ends = (from_server.complete.first(), from_client.complete.first());
     if let (Some(server), Some(client)) = ends {
         assert_eq!(server.used - head.len(), client.used - asking.len());

@@ -12,13 +12,13 @@ pub(crate) fn cuttings(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     let (front, back) = bytes.split_at(middle);
     let mut all = vec![bytes.chunks(1).collect(), vec![front, back]];
     for longest in LONGEST {
-        let mut rest = bytes;
+        let mut remaining = bytes;
         let mut pieces = Vec::new();
-        while !rest.is_empty() {
-            let length = (1 + dice.below(longest) as usize).min(rest.len());
-            let (piece, after) = rest.split_at(length);
+        while !remaining.is_empty() {
+            let length = (1 + dice.below(longest) as usize).min(remaining.len());
+            let (piece, after) = remaining.split_at(length);
             pieces.push(piece);
-            rest = after;
+            remaining = after;
         }
         all.push(pieces);
     }

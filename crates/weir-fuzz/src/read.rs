@@ -26,12 +26,12 @@ pub struct Answer {
 
 /// Sink that collects the fields and content of a response.
 #[derive(Default)]
-struct Shown {
+struct ResponseSink {
     fields: Vec<(Vec<u8>, Vec<u8>)>,
     content: Vec<u8>,
 }
 
-impl Sink for Shown {
+impl Sink for ResponseSink {
     fn field(&mut self) {
         self.fields.push(Default::default());
     }
@@ -52,10 +52,10 @@ impl Sink for Shown {
     }
 }
 
-impl Shown {
+impl ResponseSink {
     /// Takes the fields and content of a response that has ended, and starts afresh for the next one.
-    fn of(&mut self, read: ResponseEnd) -> Answer {
-        let Shown { fields, content } = std::mem::take(self);
+    fn take_answer(&mut self, read: ResponseEnd) -> Answer {
+        let ResponseSink { fields, content } = std::mem::take(self);
         Answer {
             read,
             fields: fields
@@ -79,14 +79,14 @@ pub(crate) enum End {
 
 /// All messages read from a connection, and its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Read<E> {
+pub(crate) struct Connection<E> {
     pub(crate) complete: Vec<Message<E>>,
     pub(crate) end: End,
 }
 
 /// Properties of a request that its first line and fields decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestHead {
     /// True if the method is HEAD.
     pub is_head: bool,
     /// Minor version of HTTP/1.
@@ -103,16 +103,16 @@ fn feed<E>(
 ) -> (Vec<Message<E>>, Option<ParseError>) {
     let (mut complete, mut used) = (Vec::new(), 0);
     for piece in pieces {
-        let mut rest = *piece;
-        while !rest.is_empty() {
-            let (consumed, end) = match parse(rest) {
+        let mut remaining = *piece;
+        while !remaining.is_empty() {
+            let (consumed, end) = match parse(remaining) {
                 Ok(fed) => fed,
                 Err(error) => return (complete, Some(error)),
             };
             used += consumed;
-            rest = &rest[consumed..];
+            remaining = &remaining[consumed..];
             match end {
-                None => assert!(rest.is_empty(), "bytes are left and more are wanted"),
+                None => assert!(remaining.is_empty(), "bytes are left and more are wanted"),
                 Some(end) => complete.push(Message { used, end }),
             }
         }
@@ -121,12 +121,12 @@ fn feed<E>(
 }
 
 /// Reads responses until the end of the pieces, which closes the connection.
-pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<Answer> {
+pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Connection<Answer> {
     let mut parser = ResponseParser::with_head_limit(limit);
-    let mut shown = Shown::default();
+    let mut sink = ResponseSink::default();
     parser.begin(to_head);
     let (mut complete, broken) = feed(pieces, |bytes| {
-        let fed = parser.feed_with(bytes, &mut shown)?;
+        let fed = parser.feed_with(bytes, &mut sink)?;
         let end = match fed.event {
             response::Progress::NeedMore => {
                 assert!(parser.is_begun(), "bytes came");
@@ -135,31 +135,31 @@ pub(crate) fn responses(limit: u32, to_head: bool, pieces: &[&[u8]]) -> Read<Ans
             response::Progress::Complete(end) => {
                 assert!(!parser.is_begun() && !parser.head_complete());
                 parser.begin(to_head);
-                Some(shown.of(end))
+                Some(sink.take_answer(end))
             }
         };
         Ok((fed.consumed, end))
     });
     if let Some(error) = broken {
         let end = End::Broken(error);
-        return Read { complete, end };
+        return Connection { complete, end };
     }
     let in_content = parser.head_complete();
     let end = match parser.finish_on_close() {
         Ok(end) => {
             assert!(in_content, "only content can end with the connection");
             let used = pieces.iter().map(|piece| piece.len()).sum();
-            let end = shown.of(end);
+            let end = sink.take_answer(end);
             complete.push(Message { used, end });
             End::Clean
         }
         Err(closed) => End::Closed(closed),
     };
-    Read { complete, end }
+    Connection { complete, end }
 }
 
 /// Reads requests until the end of the pieces.
-pub(crate) fn requests(limit: u32, pieces: &[&[u8]]) -> Read<Asked> {
+pub(crate) fn requests(limit: u32, pieces: &[&[u8]]) -> Connection<RequestHead> {
     let mut parser = RequestParser::with_head_limit(limit);
     let mut waits = false;
     let (complete, broken) = feed(pieces, |bytes| {
@@ -170,15 +170,16 @@ pub(crate) fn requests(limit: u32, pieces: &[&[u8]]) -> Read<Asked> {
         };
         if let Some(target) = end.target {
             let target = bytes[..fed.consumed].get(target).expect("it lies in the request");
-            let visible = |byte: &u8| *byte > b' ' && *byte != 0x7f;
-            assert!(!target.is_empty() && target.iter().all(visible));
+            assert!(!target.is_empty());
+            assert!(target.iter().all(|byte| *byte > b' ' && *byte != 0x7f));
         }
         waits = false;
         assert!(!parser.is_begun() && !parser.take_continue());
-        let asked = Asked { is_head: end.is_head, minor: end.minor, keep_alive: end.keep_alive };
-        Ok((fed.consumed, Some(asked)))
+        let properties =
+            RequestHead { is_head: end.is_head, minor: end.minor, keep_alive: end.keep_alive };
+        Ok((fed.consumed, Some(properties)))
     });
     let open = End::Open(parser.is_begun(), waits);
     let end = broken.map_or(open, End::Broken);
-    Read { complete, end }
+    Connection { complete, end }
 }

@@ -8,7 +8,7 @@ use httparse::{EMPTY_HEADER, Header, Status};
 use weir_http::request::HEAD_LIMIT as REQUEST_HEAD_LIMIT;
 use weir_http::response::{HEAD_LIMIT, ResponseEnd};
 
-pub use crate::read::{Answer, Asked, Message};
+pub use crate::read::{Answer, Message, RequestHead};
 
 /// Maximum number of field lines that httparse reads in one section.
 const FIELDS: usize = 256;
@@ -18,12 +18,12 @@ const SIZE_LINE: usize = 16 * 1024;
 
 /// Reads the responses that `bytes` surely begin with, if the connection is closed after them.
 pub fn responses(bytes: &[u8], to_head: bool) -> Vec<Message<Answer>> {
-    all(bytes, |rest| one_response(rest, to_head))
+    collect_messages(bytes, |rest| one_response(rest, to_head))
 }
 
 /// Reads the requests that `bytes` surely begin with.
-pub fn requests(bytes: &[u8]) -> Vec<Message<Asked>> {
-    all(bytes, one_request)
+pub fn requests(bytes: &[u8]) -> Vec<Message<RequestHead>> {
+    collect_messages(bytes, one_request)
 }
 
 /// Returns true if `bytes` are surely only a part of a response's head, after any complete interim responses.
@@ -41,7 +41,7 @@ pub fn is_begun_head(mut bytes: &[u8]) -> bool {
     }
 }
 
-fn all<E>(bytes: &[u8], one: impl Fn(&[u8]) -> Option<(usize, E)>) -> Vec<Message<E>> {
+fn collect_messages<E>(bytes: &[u8], one: impl Fn(&[u8]) -> Option<(usize, E)>) -> Vec<Message<E>> {
     let (mut messages, mut used) = (Vec::new(), 0);
     while used < bytes.len()
         && let Some((length, end)) = one(&bytes[used..])
@@ -74,11 +74,11 @@ fn one_response(bytes: &[u8], to_head: bool) -> Option<(usize, Answer)> {
         let bare = to_head || matches!(status, 204 | 304);
         let fields = Fields(head.headers);
         let framing = if bare { Framing::Counted(0) } else { fields.framing()? };
-        let rest = &bytes[at..];
+        let body = &bytes[at..];
         let (length, content) = match framing {
-            Framing::Counted(length) => (length, rest.get(..length)?.to_vec()),
-            Framing::Chunked => chunked(rest)?,
-            Framing::None => (rest.len(), rest.to_vec()),
+            Framing::Counted(length) => (length, body.get(..length)?.to_vec()),
+            Framing::Chunked => chunked(body)?,
+            Framing::None => (body.len(), body.to_vec()),
         };
         let untrusted = !bare && minor == 0 && fields.has("transfer-encoding");
         let read = ResponseEnd {
@@ -100,7 +100,7 @@ fn one_response(bytes: &[u8], to_head: bool) -> Option<(usize, Answer)> {
     }
 }
 
-fn one_request(bytes: &[u8]) -> Option<(usize, Asked)> {
+fn one_request(bytes: &[u8]) -> Option<(usize, RequestHead)> {
     let mut fields = [EMPTY_HEADER; FIELDS];
     let mut head = httparse::Request::new(&mut fields);
     let Ok(Status::Complete(at)) = head.parse(bytes) else {
@@ -114,15 +114,16 @@ fn one_request(bytes: &[u8]) -> Option<(usize, Asked)> {
     if fields.has("transfer-encoding") && (minor == 0 || fields.has("content-length")) {
         return None;
     }
-    let rest = &bytes[at..];
+    let body = &bytes[at..];
     let length = match fields.framing()? {
         Framing::Counted(length) => length,
-        Framing::Chunked => chunked(rest)?.0,
+        Framing::Chunked => chunked(body)?.0,
         Framing::None if fields.has("transfer-encoding") => return None,
         Framing::None => 0,
     };
-    let end = Asked { is_head: head.method? == "HEAD", minor, keep_alive: fields.persist(minor) };
-    (length <= rest.len()).then(|| (at + length, end))
+    let end =
+        RequestHead { is_head: head.method? == "HEAD", minor, keep_alive: fields.persist(minor) };
+    (length <= body.len()).then(|| (at + length, end))
 }
 
 /// Framing of the content that a head announces (RFC 9112 §6.3).
@@ -174,8 +175,8 @@ impl<'b> Fields<'_, 'b> {
         let Some(first) = lengths.first() else {
             return Some(Framing::None);
         };
-        let digits = |length: &[u8]| !length.is_empty() && length.iter().all(u8::is_ascii_digit);
-        if !lengths.iter().all(|length| length == first) || !digits(first) {
+        let is_number = !first.is_empty() && first.iter().all(u8::is_ascii_digit);
+        if !is_number || !lengths.iter().all(|length| length == first) {
             return None;
         }
         let length = std::str::from_utf8(first).ok()?.parse().ok()?;
@@ -187,16 +188,16 @@ impl<'b> Fields<'_, 'b> {
 fn chunked(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
     let (mut at, mut data) = (0, Vec::new());
     loop {
-        let rest = &bytes[at..];
+        let chunk = &bytes[at..];
         // httparse takes a line without digits for a size of 0.
-        if !rest.first()?.is_ascii_hexdigit() {
+        if !chunk.first()?.is_ascii_hexdigit() {
             return None;
         }
-        let Ok(Status::Complete((line, size))) = httparse::parse_chunk_size(rest) else {
+        let Ok(Status::Complete((line, size))) = httparse::parse_chunk_size(chunk) else {
             return None;
         };
-        let digits = rest.iter().take_while(|byte| byte.is_ascii_hexdigit());
-        if line > SIZE_LINE || !are_extensions(&rest[digits.count()..line - 2]) {
+        let digits = chunk.iter().take_while(|byte| byte.is_ascii_hexdigit());
+        if line > SIZE_LINE || !are_extensions(&chunk[digits.count()..line - 2]) {
             return None;
         }
         at += line;
@@ -255,9 +256,9 @@ fn past_token(bytes: &[u8]) -> &[u8] {
 
 /// Returns the bytes after the quoted string that `bytes` begin with; `None` if they do not begin with one.
 fn past_quotes(bytes: &[u8]) -> Option<&[u8]> {
-    let mut rest = bytes.strip_prefix(b"\"")?;
+    let mut remaining = bytes.strip_prefix(b"\"")?;
     loop {
-        rest = match rest {
+        remaining = match remaining {
             [b'"', behind @ ..] => return Some(behind),
             [b'\\', escaped, behind @ ..] if is_text(*escaped) => behind,
             [byte, behind @ ..] if *byte != b'\\' && is_text(*byte) => behind,

@@ -30,7 +30,7 @@ static CONFIG: LazyLock<Arc<ServerConfig>> = LazyLock::new(|| {
 });
 
 /// Creates a client connector that offers these versions and keeps tickets.
-pub(crate) fn connector(versions: &[TlsVersion]) -> Connector {
+pub(crate) fn build_connector(versions: &[TlsVersion]) -> Connector {
     let spec = TlsSpec {
         versions: versions.to_vec(),
         trust: Trust::Insecure,
@@ -72,9 +72,9 @@ impl Pair {
     /// Delivers the session's bytes to the server and returns the bytes of its answer.
     pub(crate) fn answer(&mut self) -> Vec<u8> {
         let sent = std::mem::take(&mut self.out);
-        let mut rest = &sent[..];
-        while !rest.is_empty() {
-            self.server.read_tls(&mut rest).expect("memory can be read");
+        let mut unread = &sent[..];
+        while !unread.is_empty() {
+            self.server.read_tls(&mut unread).expect("memory can be read");
             // An error shows as an alert.
             if self.server.process_new_packets().is_err() {
                 break;

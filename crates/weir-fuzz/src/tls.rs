@@ -5,7 +5,7 @@ use weir_model::tls::TlsVersion;
 
 use crate::dice::Dice;
 use crate::pieces::cuttings;
-use crate::server::{Pair, connector};
+use crate::server::{Pair, build_connector};
 
 const VERSIONS: [TlsVersion; 2] = [TlsVersion::V1_2, TlsVersion::V1_3];
 
@@ -18,7 +18,7 @@ const MOST_OF_A_RECORD: usize = 17 * 1024;
 
 /// Result of a session fed with bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Read {
+pub(crate) struct Outcome {
     established: bool,
     content: Vec<u8>,
     closed: bool,
@@ -28,8 +28,8 @@ pub(crate) struct Read {
 }
 
 /// Feeds pieces to a session in order.
-pub(crate) fn feed(session: &mut Session, pieces: &mut [&mut [u8]], out: &mut Vec<u8>) -> Read {
-    let mut read = Read::default();
+pub(crate) fn feed(session: &mut Session, pieces: &mut [&mut [u8]], out: &mut Vec<u8>) -> Outcome {
+    let mut read = Outcome::default();
     for piece in pieces {
         let mut input = Input::new(piece);
         loop {
@@ -66,9 +66,9 @@ pub(crate) fn feed(session: &mut Session, pieces: &mut [&mut [u8]], out: &mut Ve
 /// # Panics
 /// A property does not hold.
 pub fn tls(data: &[u8]) {
-    first(&mut connector(&[]), data);
+    first(&mut build_connector(&[]), data);
     for version in VERSIONS {
-        let mut connector = connector(&[version]);
+        let mut connector = build_connector(&[version]);
         amid(&mut connector, data);
         after(&mut connector, data);
         content(&mut connector, data);
@@ -85,22 +85,22 @@ fn cuts(data: &[u8]) -> Vec<Vec<Vec<u8>>> {
     all
 }
 
-fn feed_cut(pair: &mut Pair, cut: &mut [Vec<u8>]) -> Read {
+fn feed_cut(pair: &mut Pair, cut: &mut [Vec<u8>]) -> Outcome {
     let mut pieces: Vec<_> = cut.iter_mut().map(Vec::as_mut_slice).collect();
     feed(&mut pair.session, &mut pieces, &mut Vec::new())
 }
 
-fn feed_whole(pair: &mut Pair, bytes: &[u8]) -> Read {
+fn feed_whole(pair: &mut Pair, bytes: &[u8]) -> Outcome {
     feed_cut(pair, &mut [bytes.to_vec()])
 }
 
 /// Checks bytes in place of a handshake: bytes that were not made for this client never complete one.
 fn first(connector: &mut Connector, data: &[u8]) {
-    let whole = feed_whole(&mut Pair::begun(connector), data);
-    assert!(!whole.established && whole.content.is_empty());
+    let uncut = feed_whole(&mut Pair::begun(connector), data);
+    assert!(!uncut.established && uncut.content.is_empty());
     for mut cut in cuts(data) {
         let again = feed_cut(&mut Pair::begun(connector), &mut cut);
-        assert_eq!(again, whole, "cut {cut:?}");
+        assert_eq!(again, uncut, "cut {cut:?}");
     }
 }
 
@@ -129,11 +129,11 @@ fn amid(connector: &mut Connector, data: &[u8]) {
 
 /// Checks bytes after a handshake: no record is authentic that the server has not made.
 fn after(connector: &mut Connector, data: &[u8]) {
-    let whole = feed_whole(&mut Pair::shaken(connector), data);
-    assert!(whole.content.is_empty() && !whole.closed);
+    let uncut = feed_whole(&mut Pair::shaken(connector), data);
+    assert!(uncut.content.is_empty() && !uncut.closed);
     for mut cut in cuts(data).into_iter().take(2) {
         let again = feed_cut(&mut Pair::shaken(connector), &mut cut);
-        assert_eq!(again, whole, "cut {cut:?}");
+        assert_eq!(again, uncut, "cut {cut:?}");
     }
 }
 

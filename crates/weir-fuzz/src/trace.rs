@@ -29,24 +29,24 @@ pub fn trace(data: &[u8]) {
             assert!(again.is_err(), "capacity {capacity}");
             continue;
         }
-        assert_eq!(said(&again), said(&read), "capacity {capacity}");
+        assert_eq!(with_message(&again), with_message(&read), "capacity {capacity}");
     }
     match read {
         Ok(trace) => {
-            sound(&trace);
+            check_trace(&trace);
             at_double_speed(data, &trace);
             written_again(&trace);
         }
-        Err(error) if !is_gzip => placed(data, &error),
+        Err(error) if !is_gzip => check_position(data, &error),
         Err(_) => {}
     }
 }
 
-fn said(read: &Result<Trace, TraceError>) -> Result<&Trace, String> {
+fn with_message(read: &Result<Trace, TraceError>) -> Result<&Trace, String> {
     read.as_ref().map_err(ToString::to_string)
 }
 
-fn sound(trace: &Trace) {
+fn check_trace(trace: &Trace) {
     assert_eq!(trace.times.first(), Some(&0));
     assert!(trace.times.is_sorted());
     assert_eq!(trace.times.last(), Some(&trace.length_ns()));
@@ -91,9 +91,9 @@ fn written_again(trace: &Trace) {
             None => writeln!(text, "{second}.{rest:09}"),
             Some(which) => {
                 let (method, target) = &trace.requests[which[arrival] as usize];
-                let target = target.replace('\\', "\\\\").replace('"', "\\\"");
+                let escaped = target.replace('\\', "\\\\").replace('"', "\\\"");
                 let time = format!("\"msec\":{second}.{rest:09}");
-                writeln!(text, "{{{time},\"method\":\"{method}\",\"uri\":\"{target}\"}}")
+                writeln!(text, "{{{time},\"method\":\"{method}\",\"uri\":\"{escaped}\"}}")
             }
         };
         line.expect("a string takes it");
@@ -101,15 +101,17 @@ fn written_again(trace: &Trace) {
     let again = Trace::from_reader(text.as_bytes(), NAME, 1.0)
         .unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert_eq!((&again.times, again.left_out.len()), (&trace.times, 0));
-    let requests = |trace: &Trace| {
-        let which = trace.which.as_deref().unwrap_or_default().iter();
-        which.map(|index| trace.requests[*index as usize].clone()).collect::<Vec<_>>()
-    };
-    assert_eq!(requests(&again), requests(trace));
+    assert_eq!(list_requests(&again), list_requests(trace));
+}
+
+/// Lists the request of each arrival.
+fn list_requests(trace: &Trace) -> Vec<&(String, String)> {
+    let which = trace.which.as_deref().unwrap_or_default().iter();
+    which.map(|index| &trace.requests[*index as usize]).collect()
 }
 
 /// Checks that an error names an existing line and a column in it.
-fn placed(data: &[u8], error: &TraceError) {
+fn check_position(data: &[u8], error: &TraceError) {
     match error {
         TraceError::Line { line, column, .. } => {
             let mut lines = data.split(|byte| *byte == b'\n');

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use weir_host::Network;
-use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Tasks};
+use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, SampledRole, Sampler, Tasks};
 
 /// Number of processes of each arm.
 const WORKERS: usize = 2;
@@ -50,8 +50,8 @@ fn in_namespace<T: Send>(
     Ok(network.within(|| (Namespace::of_this_thread(), work()))?)
 }
 
-fn place(role: &'static str, arm: &str, namespace: Namespace, tasks: Tasks) -> Place {
-    Place { role, arm: arm.to_owned(), namespace: Some(namespace), tasks }
+fn place(role: &'static str, arm: &str, namespace: Namespace, tasks: Tasks) -> SampledRole {
+    SampledRole { role, arm: arm.to_owned(), namespace: Some(namespace), tasks }
 }
 
 fn cpu() -> Duration {
@@ -61,18 +61,19 @@ fn cpu() -> Duration {
 
 #[allow(clippy::print_stdout)] // It is what an example is for.
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let mut number = |default| arguments.next().map_or(Ok(default), |word| word.parse());
-    let (count, seconds): (usize, usize) = (number(5000)?, number(20)?);
+    let mut numbers = std::env::args().skip(1).map(|word| word.parse::<usize>());
+    let count = numbers.next().unwrap_or(Ok(5000))?;
+    let seconds = numbers.next().unwrap_or(Ok(20))?;
     let most = getrlimit(Resource::Nofile).maximum;
     let limit = Rlimit { current: most, maximum: most };
     setrlimit(Resource::Nofile, limit)?;
-    let (mut held, mut idle, mut places): (Vec<Held>, Vec<Idle>, Vec<Place>) = Default::default();
+    let (mut held, mut idle, mut places): (Vec<Held>, Vec<Idle>, Vec<SampledRole>) =
+        Default::default();
     for arm in ["one", "two"] {
         let (network, connected) = in_namespace(|| connections(count / 2))?;
         held.push(connected?);
         let started = (0..WORKERS).map(|_| Idle::start()).collect::<io::Result<Vec<Idle>>>()?;
-        let pids = started.iter().map(|one| one.0.id()).collect();
+        let pids = started.iter().map(|process| process.0.id()).collect();
         idle.extend(started);
         places.push(place(PROXY, arm, network, Tasks::Processes(pids)));
     }

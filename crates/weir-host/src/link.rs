@@ -63,18 +63,18 @@ fn set_up_pair(a: (&mut Links, &Wire), b: (&mut Links, &Wire)) -> Result<(), Hos
     a.0.set_up(&a.1.name)?;
     b.0.set_up(&b.1.name)?;
     let until = Instant::now() + UP_WITHIN;
-    let near = a.0.await_up(&a.1.name, until)?;
-    let far = b.0.await_up(&b.1.name, until)?;
+    let interface_a = a.0.await_up(&a.1.name, until)?;
+    let interface_b = b.0.await_up(&b.1.name, until)?;
     // Only now: an interface that comes up begins with no neighbours.
-    a.0.add_neighbours(&near, b.1, &far)?;
-    b.0.add_neighbours(&far, a.1, &near)
+    a.0.add_neighbours(&interface_a, b.1, &interface_b)?;
+    b.0.add_neighbours(&interface_b, a.1, &interface_a)
 }
 
 /// Returns the error for a pair that could not be made, if it is clearer than the kernel's words.
 fn not_made(refusal: &Refusal, first_is_there: bool, a: &Wire, b: &Wire) -> Option<HostError> {
     if refusal.is(Errno::EXIST) {
-        let taken = if first_is_there { a } else { b };
-        return Some(HostError::NameTaken(taken.name.clone()));
+        let wire = if first_is_there { a } else { b };
+        return Some(HostError::NameTaken(wire.name.clone()));
     }
     refusal.is(Errno::OPNOTSUPP).then_some(HostError::NoVirtualEthernet)
 }

@@ -98,17 +98,10 @@ impl Links {
             .0
             .list(&question)
             .map_err(|refusal| explained(refusal, "list addresses".to_owned()))?;
-        let has_it = |message: &AddressMessage| {
-            let mut all = message.attributes.iter();
-            // On a link of two the other one is the peer's.
-            all.any(|attribute| match attribute {
-                AddressAttribute::Local(own) => *own == address,
-                AddressAttribute::Address(own) => address.is_ipv6() && *own == address,
-                _ => false,
-            })
-        };
         let index = answers.iter().find_map(|answer| match answer {
-            RouteNetlinkMessage::NewAddress(own) if has_it(own) => Some(own.header.index),
+            RouteNetlinkMessage::NewAddress(message) if has_address(message, address) => {
+                Some(message.header.index)
+            }
             _ => None,
         });
         let mut all = self.all()?.into_iter();
@@ -116,28 +109,30 @@ impl Links {
     }
 
     fn find(&mut self, name: &str) -> Result<Interface, HostError> {
-        let question = RouteNetlinkMessage::GetLink(named(name));
-        let found = match self.0.ask(question, 0) {
+        let question = RouteNetlinkMessage::GetLink(link_message(name));
+        let interface = match self.0.ask(question, 0) {
             Ok(answers) => interfaces(&answers).pop(),
             Err(refusal) => return Err(explained(refusal, format!("look at `{name}`"))),
         };
-        found.ok_or_else(|| HostError::refused(format!("look at `{name}`"), Errno::NODEV))
+        interface.ok_or_else(|| HostError::refused(format!("look at `{name}`"), Errno::NODEV))
     }
 
     pub(crate) fn set_up(&mut self, name: &str) -> Result<(), HostError> {
-        let mut change = named(name);
+        let mut change = link_message(name);
         change.header.flags = LinkFlags::Up;
         change.header.change_mask = LinkFlags::Up;
-        let asked = self.0.ask(RouteNetlinkMessage::SetLink(change), 0);
-        asked.map(drop).map_err(|refusal| explained(refusal, format!("bring `{name}` up")))
+        self.0
+            .ask(RouteNetlinkMessage::SetLink(change), 0)
+            .map(drop)
+            .map_err(|refusal| explained(refusal, format!("bring `{name}` up")))
     }
 
     /// Waits until frames can cross an interface; returns its state at that moment.
     pub(crate) fn await_up(&mut self, name: &str, until: Instant) -> Result<Interface, HostError> {
         loop {
-            let found = self.find(name)?;
-            if found.up {
-                return Ok(found);
+            let interface = self.find(name)?;
+            if interface.up {
+                return Ok(interface);
             }
             if Instant::now() >= until {
                 return Err(HostError::StillDown(name.to_owned()));
@@ -153,12 +148,12 @@ impl Links {
         far: (&Network, &Wire),
         mtu: u32,
     ) -> Result<(), Refusal> {
-        let mut peer = named(&far.1.name);
+        let mut peer = link_message(&far.1.name);
         peer.attributes.push(LinkAttribute::Mtu(mtu));
         let far_network = far.0.as_fd().as_raw_fd();
         peer.attributes.push(LinkAttribute::NetNsFd(far_network));
 
-        let mut pair = named(&near.name);
+        let mut pair = link_message(&near.name);
         pair.attributes.push(LinkAttribute::Mtu(mtu));
         pair.attributes.push(LinkAttribute::LinkInfo(vec![
             LinkInfo::Kind(InfoKind::Veth),
@@ -170,7 +165,7 @@ impl Links {
 
     /// Removes an interface, and with it the other end of its pair.
     pub(crate) fn remove(&mut self, name: &str) -> Result<(), Refusal> {
-        let message = RouteNetlinkMessage::DelLink(named(name));
+        let message = RouteNetlinkMessage::DelLink(link_message(name));
         self.0.ask(message, 0).map(drop)
     }
 
@@ -179,8 +174,9 @@ impl Links {
         let index = self.find(&wire.name)?.index;
         for &(address, prefix) in &wire.addresses {
             let wanted = RouteNetlinkMessage::NewAddress(with_address(index, address, prefix));
-            let asked = self.0.ask(wanted, NLM_F_CREATE | NLM_F_EXCL);
-            asked.map_err(|refusal| address_refused(refusal, &wire.name, address, prefix))?;
+            self.0
+                .ask(wanted, NLM_F_CREATE | NLM_F_EXCL)
+                .map_err(|refusal| address_refused(refusal, &wire.name, address, prefix))?;
         }
         Ok(())
     }
@@ -193,17 +189,17 @@ impl Links {
         far: &Interface,
     ) -> Result<(), HostError> {
         for &(address, _) in &wire.addresses {
-            let neighbour = neighbour(near.index, address, &far.hardware);
-            let known = RouteNetlinkMessage::NewNeighbour(neighbour);
-            let asked = self.0.ask(known, NLM_F_CREATE | NLM_F_REPLACE);
-            let doing = || format!("tell `{}` who {address} is", near.name);
-            asked.map_err(|refusal| explained(refusal, doing()))?;
+            let entry = neighbour(near.index, address, &far.hardware);
+            let request = RouteNetlinkMessage::NewNeighbour(entry);
+            self.0.ask(request, NLM_F_CREATE | NLM_F_REPLACE).map_err(|refusal| {
+                explained(refusal, format!("tell `{}` who {address} is", near.name))
+            })?;
         }
         Ok(())
     }
 }
 
-fn named(name: &str) -> LinkMessage {
+fn link_message(name: &str) -> LinkMessage {
     let mut message = LinkMessage::default();
     message.attributes = vec![LinkAttribute::IfName(name.to_owned())];
     message
@@ -242,6 +238,15 @@ fn interfaces(answers: &[RouteNetlinkMessage]) -> Vec<Interface> {
             _ => None,
         })
         .collect()
+}
+
+fn has_address(message: &AddressMessage, address: IpAddr) -> bool {
+    // On a link of two the other one is the peer's.
+    message.attributes.iter().any(|attribute| match attribute {
+        AddressAttribute::Local(local) => *local == address,
+        AddressAttribute::Address(peer) => address.is_ipv6() && *peer == address,
+        _ => false,
+    })
 }
 
 fn address_refused(refusal: Refusal, name: &str, address: Ipv4Addr, prefix: u8) -> HostError {
@@ -289,18 +294,18 @@ mod tests {
         let Some((network, mut links)) = links_or_skip() else {
             return;
         };
-        let mut left = wire("left");
-        left.addresses[0].1 = 33;
-        let right = wire("right");
-        links.make_pair(&left, (&network, &right), 1500).unwrap();
-        let error = links.add_addresses(&left).unwrap_err();
+        let mut a = wire("left");
+        a.addresses[0].1 = 33;
+        let b = wire("right");
+        links.make_pair(&a, (&network, &b), 1500).unwrap();
+        let error = links.add_addresses(&a).unwrap_err();
         let HostError::Explained { words, .. } = &error else {
             panic!("{error}");
         };
         assert!(words.contains("prefix"), "{words}");
-        let said =
+        let expected =
             format!("cannot give `left` 10.0.0.1/33: {words} (Invalid argument (os error 22))");
-        assert_eq!(error.to_string(), said);
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]

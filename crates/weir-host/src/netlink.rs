@@ -68,10 +68,10 @@ impl Refusal {
 const HEADER_BYTES: usize = 16;
 
 fn words(attributes: &[u8]) -> Option<String> {
-    let found = NlasIterator::new(attributes)
+    let attribute = NlasIterator::new(attributes)
         .map_while(Result::ok)
         .find(|attribute| attribute.kind() == WORDS_ATTRIBUTE)?;
-    let text = CStr::from_bytes_until_nul(found.value()).ok()?;
+    let text = CStr::from_bytes_until_nul(attribute.value()).ok()?;
     Some(text.to_string_lossy().into_owned())
 }
 

@@ -38,12 +38,15 @@ pub struct Network(Arc<OwnedFd>);
 /// The process may not; the error names what is missing.
 pub fn may_have_networks() -> Result<(), HostError> {
     let (a, b) = (Network::create()?, Network::create()?);
-    let wire = |last| Wire {
+    connect((&a, &probe_wire(1)), (&b, &probe_wire(2)), 1500)
+}
+
+fn probe_wire(last: u8) -> Wire {
+    Wire {
         name: "probe".to_owned(),
         // TEST-NET-1 (RFC 5737): nobody else is in these namespaces, so any address would do.
         addresses: vec![([192, 0, 2, last].into(), 30)],
-    };
-    connect((&a, &wire(1)), (&b, &wire(2)), 1500)
+    }
 }
 
 /// Returns the calling thread to the network namespace of the process's first thread, which never joins another one.
@@ -136,8 +139,9 @@ impl Network {
     /// # Errors
     /// The kernel refused.
     pub fn id(&self) -> Result<u64, HostError> {
-        let found = rustix::fs::fstat(self.as_fd());
-        Ok(found.map_err(|e| HostError::refused("look at a network namespace", e))?.st_ino)
+        rustix::fs::fstat(self.as_fd())
+            .map(|status| status.st_ino)
+            .map_err(|e| HostError::refused("look at a network namespace", e))
     }
 
     /// Lists the interfaces of the namespace.
@@ -185,11 +189,10 @@ mod tests {
 
     #[test]
     fn what_unshare_means_is_said() {
-        let of = |errno: Errno| not_made(errno.into());
-        assert!(matches!(of(Errno::NOSPC), HostError::TooManyNamespaces));
-        assert!(matches!(of(Errno::INVAL), HostError::NoNamespaces));
-        assert!(matches!(of(Errno::NOMEM), HostError::Refused { .. }));
-        let hint = of(Errno::PERM).hint();
+        assert!(matches!(not_made(Errno::NOSPC.into()), HostError::TooManyNamespaces));
+        assert!(matches!(not_made(Errno::INVAL.into()), HostError::NoNamespaces));
+        assert!(matches!(not_made(Errno::NOMEM.into()), HostError::Refused { .. }));
+        let hint = not_made(Errno::PERM.into()).hint();
         assert!(hint.is_some_and(|hint| hint.contains("CAP_SYS_ADMIN")));
     }
 }

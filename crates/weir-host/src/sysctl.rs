@@ -56,17 +56,17 @@ pub fn write(name: &str, value: &str) -> Result<(), SysctlError> {
     let wanted = value::normalised(value);
     let before = name.read()?;
     let outcome = name.put(&wanted);
-    let got = name.read()?;
-    if outcome.is_ok() && value::same(&wanted, &got) {
+    let applied = name.read()?;
+    if outcome.is_ok() && value::same(&wanted, &applied) {
         return Ok(());
     }
-    if got != before {
+    if applied != before {
         // What it was before is a value that the kernel takes; how it went is read off below.
         let _ = name.put(&before);
     }
     let now = name.read()?;
     Err(match outcome {
-        Ok(()) => SysctlError::NotTaken { name: name.to_string(), wanted, got, now },
+        Ok(()) => SysctlError::NotTaken { name: name.to_string(), wanted, got: applied, now },
         Err(Refused::Open(e)) => name.refused(e, Access::Write),
         Err(Refused::Value(source)) => {
             SysctlError::Invalid { name: name.to_string(), value: wanted, now, source }
@@ -125,7 +125,7 @@ impl Name {
     /// Returns the error for a missing permission: no process may access the setting, or only this one may not.
     fn forbidden(&self, access: Access) -> SysctlError {
         let name = self.to_string();
-        let mode = fs::metadata(self.path()).map_or(0, |found| found.mode());
+        let mode = fs::metadata(self.path()).map_or(0, |metadata| metadata.mode());
         match access {
             Access::Read if mode & OWNER_READS == 0 => SysctlError::WriteOnly(name),
             Access::Write if mode & OWNER_WRITES == 0 => match self.mode_elsewhere() {
@@ -148,8 +148,8 @@ impl Name {
             .filter_map(|path| Network::at(path).ok())
             .filter(|network| network.id().is_ok_and(|id| id != here))
             .find_map(|network| {
-                let found = network.within(|| fs::metadata(self.path())).ok()?;
-                found.ok().map(|found| found.mode())
+                let metadata = network.within(|| fs::metadata(self.path())).ok()?;
+                metadata.ok().map(|metadata| metadata.mode())
             })
     }
 }

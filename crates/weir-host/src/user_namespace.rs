@@ -50,7 +50,7 @@ pub(crate) fn permission() -> Option<String> {
 fn permission_in(sysctls: &Path) -> Option<String> {
     let (name, _, allowed) = FORBIDDEN_BY.iter().find(|(name, value, _)| {
         let path = sysctls.join(name.replace('.', "/"));
-        fs::read_to_string(path).is_ok_and(|found| found.trim() == *value)
+        fs::read_to_string(path).is_ok_and(|text| text.trim() == *value)
     })?;
     Some(format!("sysctl -w {name}={allowed}"))
 }
@@ -62,22 +62,23 @@ mod tests {
     #[test]
     fn the_setting_that_forbids_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let set = |name: &str, value: &str| {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, format!("{value}\n")).unwrap();
-        };
         assert_eq!(permission_in(folder.path()), None);
-        set("user/max_user_namespaces", "96365");
+        write_setting(folder.path(), "user/max_user_namespaces", "96365");
         assert_eq!(permission_in(folder.path()), None);
-        set("user/max_user_namespaces", "0");
+        write_setting(folder.path(), "user/max_user_namespaces", "0");
         let command = permission_in(folder.path());
         assert_eq!(command.as_deref(), Some("sysctl -w user.max_user_namespaces=10000"));
-        set("kernel/apparmor_restrict_unprivileged_userns", "1");
+        write_setting(folder.path(), "kernel/apparmor_restrict_unprivileged_userns", "1");
         let command = permission_in(folder.path());
         assert_eq!(
             command.as_deref(),
             Some("sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")
         );
+    }
+
+    fn write_setting(folder: &Path, name: &str, value: &str) {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!("{value}\n")).unwrap();
     }
 }

@@ -32,13 +32,13 @@ impl Wire {
         if let Some(why) = bad_name(&name) {
             return Err(HostError::BadName { name, why });
         }
-        let mut seen = HashSet::new();
+        let mut addresses = HashSet::new();
         for &(address, prefix) in &self.addresses {
             if let Some(why) = bad_address(address, prefix) {
                 return Err(HostError::BadAddress { name, address, prefix, why });
             }
             // The kernel would take an address twice if its prefixes differ.
-            if !seen.insert(address) {
+            if !addresses.insert(address) {
                 return Err(HostError::AddressTaken { name, address });
             }
         }
@@ -79,8 +79,8 @@ fn bad_address(address: Ipv4Addr, prefix: u8) -> Option<&'static str> {
     }
     // On links of two (RFC 3021) and alone, all addresses are for hosts.
     let host = u32::MAX.checked_shr(prefix.into()).unwrap_or(0);
-    let own = u32::from(address) & host;
-    (prefix < 31 && (own == 0 || own == host))
+    let host_bits = u32::from(address) & host;
+    (prefix < 31 && (host_bits == 0 || host_bits == host))
         .then_some("the first and the last address of a network are its own and its broadcast's")
 }
 
@@ -123,8 +123,7 @@ mod tests {
             255.255.255.255/32 10.0.0.0/24 10.0.0.255/24 10.0.0.3/30";
         for bad in bad.split(' ') {
             let error = wire("a", &[bad]).check().unwrap_err();
-            let told = matches!(error, HostError::BadAddress { .. });
-            assert!(told, "{bad}: {error}");
+            assert!(matches!(error, HostError::BadAddress { .. }), "{bad}: {error}");
         }
     }
 

@@ -79,21 +79,24 @@ pub fn encode(spec: &RequestSpec, host: &str) -> Result<Vec<u8>, EncodeError> {
 /// Returns the parts that [`encode`] writes, in order, unchecked.
 pub fn parts<'s>(spec: &'s RequestSpec, host: &'s str) -> Vec<Part<'s>> {
     use Part::{Content, Length, Target, Text, Value};
-    let has = |name: &str| spec.fields.iter().any(|(have, _)| have.eq_ignore_ascii_case(name));
     let mut parts = vec![Text(&spec.method), Text(" "), Target(&spec.target)];
     parts.push(Text(" HTTP/1.1\r\n"));
-    if !has("host") {
+    if !has_field(spec, "host") {
         parts.extend(["Host: ", host, "\r\n"].map(Text));
     }
     for (index, (name, value)) in spec.fields.iter().enumerate() {
         parts.extend([Text(name), Text(": "), Value(index, value), Text("\r\n")]);
     }
     let due = !spec.content.is_empty() || matches!(&*spec.method, "POST" | "PUT" | "PATCH");
-    if due && !has("content-length") {
+    if due && !has_field(spec, "content-length") {
         parts.extend([Text("Content-Length: "), Length, Text("\r\n")]);
     }
     parts.extend([Text("\r\n"), Content(&spec.content)]);
     parts
+}
+
+fn has_field(spec: &RequestSpec, name: &str) -> bool {
+    spec.fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name))
 }
 
 /// Checks that [`encode`] accepts the request.
@@ -101,22 +104,20 @@ pub fn parts<'s>(spec: &'s RequestSpec, host: &'s str) -> Vec<Part<'s>> {
 /// # Errors
 /// Returns the error that [`encode`] would return.
 pub fn check(spec: &RequestSpec, host: &str) -> Result<(), EncodeError> {
-    let token = |text: &str| !text.is_empty() && text.bytes().all(is_token);
-    let visible = |text: &str| text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
-    if !token(&spec.method) {
+    if !is_name(&spec.method) {
         return Err(EncodeError::Method(spec.method.clone()));
     }
     if spec.method == "CONNECT" {
         return Err(EncodeError::Connect);
     }
-    if spec.target.is_empty() || !visible(&spec.target) {
+    if spec.target.is_empty() || !is_visible(&spec.target) {
         return Err(EncodeError::Target(spec.target.clone()));
     }
-    if !visible(host) {
+    if !is_visible(host) {
         return Err(EncodeError::Host(host.to_owned()));
     }
     for (name, value) in &spec.fields {
-        if !token(name) {
+        if !is_name(name) {
             return Err(EncodeError::FieldName(name.clone()));
         }
         if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
@@ -127,9 +128,16 @@ pub fn check(spec: &RequestSpec, host: &str) -> Result<(), EncodeError> {
         }
         let length = spec.content.len();
         if name.eq_ignore_ascii_case("content-length") && value.trim() != length.to_string() {
-            let said = value.clone();
-            return Err(EncodeError::ContentLength { said, length });
+            return Err(EncodeError::ContentLength { said: value.clone(), length });
         }
     }
     Ok(())
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_token)
+}
+
+fn is_visible(text: &str) -> bool {
+    text.bytes().all(|byte| byte > b' ' && byte != 0x7f)
 }

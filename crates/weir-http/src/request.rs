@@ -134,28 +134,28 @@ impl RequestParser {
         let mut at = 0;
         let mut target = None;
         while at < bytes.len() {
-            let rest = &bytes[at..];
+            let remaining = &bytes[at..];
             let complete = match self.state {
                 State::Line => {
-                    let (used, range) = self.request_line(rest)?;
+                    let (used, range) = self.request_line(remaining)?;
                     target = range.map(|range| at + range.start..at + range.end);
                     at += used;
                     false
                 }
                 State::Fields => {
-                    let (used, done) = self.fields(rest)?;
+                    let (used, done) = self.fields(remaining)?;
                     at += used;
                     done && self.end_of_head()?
                 }
                 State::Counted => {
-                    let content = self.left.min(rest.len() as u64);
+                    let content = self.left.min(remaining.len() as u64);
                     self.left -= content;
                     // Fits: at most the length of a slice.
                     at += content as usize;
                     self.left == 0
                 }
                 State::Chunked => {
-                    let piece = self.chunked.feed(rest, &mut ())?;
+                    let piece = self.chunked.feed(remaining, &mut ())?;
                     at += piece.used;
                     if piece.last {
                         self.state = State::Trailer;
@@ -163,7 +163,7 @@ impl RequestParser {
                     false
                 }
                 State::Trailer => {
-                    let (used, done) = self.fields(rest)?;
+                    let (used, done) = self.fields(remaining)?;
                     at += used;
                     done
                 }
@@ -236,8 +236,8 @@ impl RequestParser {
     /// Reads a request line without its LF (RFC 9112 §3) and returns the position of the target. An empty line before
     /// it is ignored (RFC 9112 §2.2).
     #[inline]
-    fn read_line(&mut self, line: &[u8]) -> Result<Option<Range<usize>>> {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+    fn read_line(&mut self, raw: &[u8]) -> Result<Option<Range<usize>>> {
+        let line = raw.strip_suffix(b"\r").unwrap_or(raw);
         if line.is_empty() {
             return Ok(None);
         }

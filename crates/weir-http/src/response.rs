@@ -206,9 +206,9 @@ impl ResponseParser {
     /// A `length` above [`ResponseParser::content_left`] is ignored.
     #[inline]
     pub fn skip(&mut self, length: u64) -> Progress {
-        let left = self.content_left().unwrap_or(0);
-        debug_assert!(length <= left, "{length} bytes skipped where {left} are due");
-        if length == 0 || length > left {
+        let due = self.content_left().unwrap_or(0);
+        debug_assert!(length <= due, "{length} bytes skipped where {due} are due");
+        if length == 0 || length > due {
             return Progress::NeedMore;
         }
         if self.take_content(length) { self.complete() } else { Progress::NeedMore }
@@ -233,29 +233,29 @@ impl ResponseParser {
     fn advance(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Result<Fed> {
         let mut at = 0;
         while at < bytes.len() {
-            let rest = &bytes[at..];
+            let remaining = &bytes[at..];
             let complete = match self.state {
                 State::Idle => return Err(ParseError::Unsolicited),
                 State::Status | State::Fields => {
-                    let (used, done) = self.head(rest, sink)?;
+                    let (used, done) = self.head(remaining, sink)?;
                     at += used;
                     done && self.end_of_head()?
                 }
                 State::Counted => {
                     // Fits: at most the length of a slice.
-                    let content = self.left.min(rest.len() as u64) as usize;
-                    sink.content(&rest[..content]);
+                    let content = self.left.min(remaining.len() as u64) as usize;
+                    sink.content(&remaining[..content]);
                     at += content;
                     self.take_content(content as u64)
                 }
                 State::ToClose => {
-                    sink.content(rest);
-                    self.content_bytes += rest.len() as u64;
+                    sink.content(remaining);
+                    self.content_bytes += remaining.len() as u64;
                     at = bytes.len();
                     false
                 }
                 State::Chunked => {
-                    let piece = self.chunked.feed(rest, sink)?;
+                    let piece = self.chunked.feed(remaining, sink)?;
                     at += piece.used;
                     self.content_bytes += piece.data;
                     if piece.last {
@@ -265,9 +265,9 @@ impl ResponseParser {
                     false
                 }
                 State::Trailer => {
-                    let view = self.section.within_limit(rest);
+                    let view = self.section.within_limit(remaining);
                     let (used, done) = self.section.fields(view, &mut ())?;
-                    self.section.settle(rest.len(), used, done)?;
+                    self.section.settle(remaining.len(), used, done)?;
                     at += used;
                     done
                 }
@@ -382,8 +382,8 @@ impl ResponseParser {
             ..,
         ] = line
         {
-            let digit = |byte: u8| u16::from(byte - b'0');
-            self.status = digit(*a) * 100 + digit(*b) * 10 + digit(*c);
+            let [a, b, c] = [*a, *b, *c].map(|digit| u16::from(digit - b'0'));
+            self.status = a * 100 + b * 10 + c;
             self.minor = minor - b'0';
             self.state = State::Fields;
             if *after != b'\n' {

@@ -170,15 +170,15 @@ impl Section {
     pub(crate) fn fields(&mut self, view: &[u8], sink: &mut impl Sink) -> Result<(usize, bool)> {
         let mut at = 0;
         while at < view.len() {
-            let rest = &view[at..];
+            let remaining = &view[at..];
             match self.line {
-                Line::Name if self.carry.is_empty() => match begin_of_line(rest)? {
-                    Begin::Field(name) => at += self.field(rest, name, sink)?,
+                Line::Name if self.carry.is_empty() => match begin_of_line(remaining)? {
+                    Begin::Field(name) => at += self.field(remaining, name, sink)?,
                     Begin::End(length) => return Ok((at + length, true)),
-                    begin => at += self.odd_begin(begin, rest, sink)?,
+                    begin => at += self.odd_begin(begin, remaining, sink)?,
                 },
                 Line::Skip => {
-                    let line = self.text(rest)?;
+                    let line = self.text(remaining)?;
                     if self.said & NOT_EMPTY != 0 {
                         sink.value(line.text);
                     }
@@ -188,7 +188,7 @@ impl Section {
                     at += line.used;
                 }
                 _ => {
-                    let (used, done) = self.split_line(rest, sink)?;
+                    let (used, done) = self.split_line(remaining, sink)?;
                     at += used;
                     if done {
                         return Ok((at, true));

@@ -51,8 +51,8 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
         return None;
     }
     let mut value = 0_u64;
-    for digit in digits {
-        let digit = digit.wrapping_sub(b'0');
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return None;
         }
@@ -87,9 +87,9 @@ fn end_of_text(rest: &[u8]) -> Option<usize> {
             return Some(8 * index + first + at);
         }
     }
-    let seen = 8 * words.len();
-    if seen < SHORT {
-        return tail.iter().position(is_end).map(|at| seen + at);
+    let searched = 8 * words.len();
+    if searched < SHORT {
+        return tail.iter().position(is_end).map(|at| searched + at);
     }
     memchr3(b'\r', b'\n', 0, &rest[SHORT..]).map(|at| SHORT + at)
 }
@@ -124,11 +124,13 @@ impl<'b> Text<'b> {
     /// Fails on a CR without LF (RFC 9112 §2.2), or a NUL (RFC 9110 §5.5).
     #[inline]
     pub(crate) fn read(rest: &'b [u8], after_cr: &mut bool) -> Result<Text<'b>> {
-        let at = match std::mem::take(after_cr) {
+        let at = if !std::mem::take(after_cr) {
+            end_of_text(rest)
+        } else if rest[0] == b'\n' {
             // The LF stands alone here, which is right.
-            true if rest[0] == b'\n' => Some(0),
-            true => return Err(ParseError::Control),
-            false => end_of_text(rest),
+            Some(0)
+        } else {
+            return Err(ParseError::Control);
         };
         let Some(at) = at else {
             return Ok(Text { text: rest, used: rest.len(), ended: false });

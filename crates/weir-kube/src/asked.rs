@@ -12,8 +12,7 @@ pub struct Unclear {
 }
 
 fn unclear(text: &str, why: &'static str) -> Unclear {
-    let text = text.to_owned();
-    Unclear { text, why }
+    Unclear { text: text.to_owned(), why }
 }
 
 /// A cluster, as `kubernetes[:CONTEXT][/NAMESPACE]` names it.
@@ -32,11 +31,10 @@ impl FromStr for Target {
     type Err = Unclear;
 
     fn from_str(text: &str) -> Result<Target, Unclear> {
-        let none = |part: &str| part.is_empty();
         let target = match text.strip_prefix("kubernetes") {
             Some("") => Target::default(),
             Some(rest) => match (rest.strip_prefix(':'), rest.strip_prefix('/')) {
-                (Some(rest), _) if !none(rest) => {
+                (Some(rest), _) if !rest.is_empty() => {
                     Target { rest: Some(rest.to_owned()), namespace: None }
                 }
                 (_, Some(namespace)) if is_name(namespace) => {
@@ -156,9 +154,9 @@ impl ProxyPods {
 
     /// Returns the labels in the form that the API server takes.
     pub(crate) fn selector(&self) -> String {
-        let each = self.labels.iter();
-        let each: Vec<String> = each.map(|(key, value)| format!("{key}={value}")).collect();
-        each.join(",")
+        let labels: Vec<String> =
+            self.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        labels.join(",")
     }
 }
 
@@ -189,7 +187,7 @@ impl FromStr for ProxyPods {
 
 /// Pods that a run asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PodRequest {
     /// Number of generators.
     pub generators: u32,
     /// Name of the image, as nodes pull it.
@@ -221,19 +219,22 @@ mod tests {
         text.parse::<Target>().unwrap().split(&contexts)
     }
 
+    fn owned(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
     #[test]
     fn a_context_may_have_colons_and_slashes() {
-        let some = |text: &str| Some(text.to_owned());
         let eks = "arn:aws:eks:eu-west-1:1:cluster/prod";
         for (text, expected) in [
             ("kubernetes", (None, None)),
-            ("kubernetes/bench", (None, some("bench"))),
-            ("kubernetes:prod", (some("prod"), None)),
-            ("kubernetes:prod/bench", (some("prod"), some("bench"))),
-            (&format!("kubernetes:{eks}"), (some(eks), None)),
-            (&format!("kubernetes:{eks}/bench"), (some(eks), some("bench"))),
+            ("kubernetes/bench", (None, owned("bench"))),
+            ("kubernetes:prod", (owned("prod"), None)),
+            ("kubernetes:prod/bench", (owned("prod"), owned("bench"))),
+            (&format!("kubernetes:{eks}"), (owned(eks), None)),
+            (&format!("kubernetes:{eks}/bench"), (owned(eks), owned("bench"))),
             // One that does not exist is told as it was written.
-            ("kubernetes:other", (some("other"), None)),
+            ("kubernetes:other", (owned("other"), None)),
         ] {
             assert_eq!(split(text), expected, "{text}");
         }
@@ -242,16 +243,19 @@ mod tests {
         }
     }
 
+    fn parse_toleration(text: &str) -> Result<Toleration, String> {
+        text.parse::<Toleration>().map_err(|error| error.to_string())
+    }
+
     #[test]
     fn taints_and_labels_are_read_as_kubectl_writes_them() {
-        let toleration = |text: &str| text.parse::<Toleration>().map_err(|error| error.to_string());
-        let read = toleration("dedicated=bench:NoSchedule").unwrap();
+        let read = parse_toleration("dedicated=bench:NoSchedule").unwrap();
         assert_eq!(read.key, "dedicated");
         assert_eq!(read.value.as_deref(), Some("bench"));
         assert_eq!(read.effect.as_deref(), Some("NoSchedule"));
-        assert_eq!(toleration("gpu").unwrap().value, None);
-        assert!(toleration("a=b:Sometimes").unwrap_err().contains("NoExecute"));
-        assert!(toleration(":NoSchedule").is_err());
+        assert_eq!(parse_toleration("gpu").unwrap().value, None);
+        assert!(parse_toleration("a=b:Sometimes").unwrap_err().contains("NoExecute"));
+        assert!(parse_toleration(":NoSchedule").is_err());
         assert!("zone".parse::<NodeLabel>().is_err());
         let proxy: ProxyPods =
             "ingress-nginx/app.kubernetes.io/name=ingress-nginx".parse().unwrap();

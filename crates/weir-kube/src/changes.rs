@@ -97,7 +97,7 @@ pub struct PutBack {
     /// Places that have their former value again, or would have after a dry run.
     pub put_back: Vec<String>,
     /// Places that somebody else has changed; they were left alone.
-    pub left: Vec<Left>,
+    pub left: Vec<ForeignChange>,
     /// Reason why the object could not be put back; the next `weir restore` tries again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -106,7 +106,7 @@ pub struct PutBack {
 /// A place that somebody else has changed since weir did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Left {
+pub struct ForeignChange {
     /// Path of the place within the object.
     pub at: String,
     /// Value before weir.
@@ -154,7 +154,7 @@ fn missing(object: &ObjectRef) -> KubeError {
     }
 }
 
-fn held(inner: &Inner) -> impl Fn(JournalError) -> KubeError {
+fn convert_error(inner: &Inner) -> impl Fn(JournalError) -> KubeError {
     let context = inner.context.clone();
     move |error| match error {
         JournalError::Held(holder) => KubeError::Held {
@@ -165,8 +165,12 @@ fn held(inner: &Inner) -> impl Fn(JournalError) -> KubeError {
     }
 }
 
+fn metadata_text(object: &Value, field: &str) -> String {
+    object["metadata"][field].as_str().unwrap_or_default().to_owned()
+}
+
 /// Returns the objects that are still to be put back, from the lines of a journal.
-fn opened(lines: Vec<Line>) -> Vec<Entry> {
+fn collect_open(lines: Vec<Line>) -> Vec<Entry> {
     let mut open: Vec<Entry> = Vec::new();
     for line in lines {
         match line {
@@ -176,8 +180,9 @@ fn opened(lines: Vec<Line>) -> Vec<Entry> {
             }
             Line::Giving { object, at, value } => {
                 let entry = open.iter_mut().find(|entry| entry.former.object == object);
-                let given = entry.map(|entry| entry.given.entry(at).or_default());
-                given.into_iter().for_each(|given| given.push(value.clone()));
+                if let Some(entry) = entry {
+                    entry.given.entry(at).or_default().push(value);
+                }
             }
             Line::Closed { object } => open.retain(|entry| entry.former.object != object),
         }
@@ -193,9 +198,9 @@ impl Changes {
     /// Another weir on this host has the journal, or an earlier weir has left objects changed.
     pub fn open(cluster: &Cluster, folder: &Path, purpose: &str) -> Result<Changes, KubeError> {
         let inner = &cluster.inner;
-        let held = held(inner);
-        let mut ledger = Ledger::open(&folder_of(inner, folder), purpose).map_err(&held)?;
-        let open = opened(ledger.read().map_err(&held)?);
+        let to_error = convert_error(inner);
+        let mut ledger = Ledger::open(&folder_of(inner, folder), purpose).map_err(&to_error)?;
+        let open = collect_open(ledger.read().map_err(&to_error)?);
         // Of some nothing may have been changed yet.
         let changed = open.iter().filter(|entry| !entry.given.is_empty()).count();
         match open.len().min(changed.max(1)) {
@@ -226,30 +231,30 @@ impl Changes {
                 purpose: holder.purpose,
                 on: format!("kubernetes:{}/{}", inner.context, inner.namespace),
             };
-            self.ledger.begin(&head).map_err(held(&inner))?;
+            self.ledger.begin(&head).map_err(convert_error(&inner))?;
         }
-        self.ledger.append(line).map_err(held(&inner))
+        self.ledger.append(line).map_err(convert_error(&inner))
     }
 
     /// Returns the index of an object among the open entries, after reading the object. Adds an entry if there is none.
-    fn known(&mut self, object: &ObjectRef, now: &Value) -> Result<usize, KubeError> {
-        let of = |field: &str| now["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let known = self.open.iter().position(|entry| entry.former.object == *object);
-        if let Some(place) = known {
-            let is_same = self.open[place].former.uid == of("uid");
-            return is_same.then_some(place).ok_or_else(|| KubeError::Foreign {
+    fn find_or_add(&mut self, object: &ObjectRef, now: &Value) -> Result<usize, KubeError> {
+        let uid = metadata_text(now, "uid");
+        let position = self.open.iter().position(|entry| entry.former.object == *object);
+        if let Some(index) = position {
+            let is_same = self.open[index].former.uid == uid;
+            return is_same.then_some(index).ok_or_else(|| KubeError::Foreign {
                 object: object.to_string(),
                 what: GONE.to_owned(),
             });
         }
         let former = Former {
             object: object.clone(),
-            uid: of("uid"),
-            resource_version: of("resourceVersion"),
-            replica_sets: workload::templates(&self.inner, object, &of("uid"))?
+            resource_version: metadata_text(now, "resourceVersion"),
+            replica_sets: workload::templates(&self.inner, object, &uid)?
                 .into_iter()
                 .map(|set| set.name)
                 .collect(),
+            uid,
             text: now.clone(),
         };
         self.write(&Line::Ahead(former.clone()))?;
@@ -271,10 +276,10 @@ impl Changes {
     ) -> Result<bool, KubeError> {
         for _ in 0..ATTEMPTS {
             let now = object::now(&self.inner, object)?.ok_or_else(|| missing(object))?;
-            let place = self.known(object, &now)?;
-            self.open[place].asked.extend(values.keys().cloned());
-            let values = &self.open[place].resolved(values)?;
-            let wanted = self.open[place].wanted(&now, values)?;
+            let index = self.find_or_add(object, &now)?;
+            self.open[index].asked.extend(values.keys().cloned());
+            let values = &self.open[index].resolved(values)?;
+            let wanted = self.open[index].wanted(&now, values)?;
             if is_same(&wanted, &now) {
                 return Ok(false);
             }
@@ -282,12 +287,13 @@ impl Changes {
             let Some(rehearsed) = object::rehearse(&self.inner, object, &wanted)? else {
                 continue;
             };
-            let given = values.iter().filter_map(|(at, value)| Some((at, value.as_ref()?)));
-            let given: Vec<_> =
-                given.map(|(at, value)| (at, value, Pointer::parse(at).get(&rehearsed))).collect();
-            let is_dropped =
-                |value: &Value, kept: Option<&Value>| kept.is_none() && !value.is_null();
-            let dropped = given.iter().find(|(_, value, kept)| is_dropped(value, *kept));
+            let settings: Vec<_> = values
+                .iter()
+                .filter_map(|(at, value)| Some((at, value.as_ref()?)))
+                .map(|(at, value)| (at, value, Pointer::parse(at).get(&rehearsed)))
+                .collect();
+            let dropped =
+                settings.iter().find(|(_, value, kept)| kept.is_none() && !value.is_null());
             if let Some((at, ..)) = dropped {
                 return Err(KubeError::Refused {
                     what: format!("{at} in {object}"),
@@ -297,13 +303,13 @@ impl Changes {
             if is_same(&rehearsed, &now) {
                 return Ok(false);
             }
-            for (at, value, kept) in given {
-                self.announce(place, at, value)?;
-                self.announce(place, at, kept.unwrap_or(value))?;
+            for (at, value, kept) in settings {
+                self.announce(index, at, value)?;
+                self.announce(index, at, kept.unwrap_or(value))?;
             }
-            let former = &self.open[place].former.text;
+            let former = &self.open[index].former.text;
             for (at, value) in pointer::added(&wanted, &rehearsed, former) {
-                self.announce(place, &at, &value)?;
+                self.announce(index, &at, &value)?;
             }
             if object::replace(&self.inner, object, (&now, &wanted))?.is_some() {
                 return Ok(true);
@@ -332,10 +338,9 @@ impl Changes {
         Some(&entry.former.text)
     }
 
-    fn announce(&mut self, place: usize, at: &str, value: &Value) -> Result<(), KubeError> {
-        let entry = &self.open[place];
-        let given = entry.given.get(at);
-        if given.is_some_and(|given| given.contains(value)) {
+    fn announce(&mut self, index: usize, at: &str, value: &Value) -> Result<(), KubeError> {
+        let entry = &self.open[index];
+        if entry.given.get(at).is_some_and(|announced| announced.contains(value)) {
             return Ok(());
         }
         self.write(&Line::Giving {
@@ -343,8 +348,7 @@ impl Changes {
             at: at.to_owned(),
             value: value.clone(),
         })?;
-        let given = self.open[place].given.entry(at.to_owned());
-        given.or_default().push(value.clone());
+        self.open[index].given.entry(at.to_owned()).or_default().push(value.clone());
         Ok(())
     }
 
@@ -401,13 +405,12 @@ impl Changes {
 
     fn put_all_back(&mut self) -> Vec<PutBack> {
         let mut all = Vec::new();
-        let silences = |inner: &Inner| inner.silences.load(Ordering::Relaxed);
-        let before = silences(&self.inner);
+        let before = self.inner.silences.load(Ordering::Relaxed);
         // A node that cannot be reached is told of each of its settings.
         let _ = node::reach(&self.inner, self.open.iter().map(|entry| &entry.former.object));
-        for place in (0..self.open.len()).rev() {
-            let entry = self.open[place].clone();
-            self.is_given_up = silences(&self.inner) > before;
+        for index in (0..self.open.len()).rev() {
+            let entry = self.open[index].clone();
+            self.is_given_up = self.inner.silences.load(Ordering::Relaxed) > before;
             let became = if self.is_given_up {
                 entry.given_up(&self.inner)
             } else {
@@ -415,13 +418,13 @@ impl Changes {
             };
             if became.failed.is_none() {
                 let object = entry.former.object;
-                self.open.remove(place);
+                self.open.remove(index);
                 // Without the line, the object is looked at once more and found to be as it was.
                 let _ = self.write(&Line::Closed { object });
             }
             all.push(became);
         }
-        self.is_given_up = silences(&self.inner) > before;
+        self.is_given_up = self.inner.silences.load(Ordering::Relaxed) > before;
         all
     }
 }
@@ -442,15 +445,15 @@ impl Drop for Changes {
 pub fn undo(cluster: &Cluster, folder: &Path, dry_run: bool) -> Result<Vec<PutBack>, KubeError> {
     let inner = &cluster.inner;
     let folder = folder_of(inner, folder);
-    let held = held(inner);
-    let left = opened(ledger::peek(&folder).map_err(&held)?);
-    if left.is_empty() || dry_run {
-        return Ok(left.iter().rev().map(|entry| entry.put_back(inner, true)).collect());
+    let to_error = convert_error(inner);
+    let entries = collect_open(ledger::peek(&folder).map_err(&to_error)?);
+    if entries.is_empty() || dry_run {
+        return Ok(entries.iter().rev().map(|entry| entry.put_back(inner, true)).collect());
     }
-    let mut ledger = Ledger::open(&folder, "weir restore").map_err(&held)?;
-    let open = opened(ledger.read().map_err(&held)?);
-    let mut kept = open.iter().map(|entry| &entry.former.text);
-    if let Some(image) = kept.find_map(node::image_of) {
+    let mut ledger = Ledger::open(&folder, "weir restore").map_err(&to_error)?;
+    let open = collect_open(ledger.read().map_err(&to_error)?);
+    let image = open.iter().map(|entry| &entry.former.text).find_map(node::image_of);
+    if let Some(image) = image {
         node::reach_by(inner, image);
     }
     let mut changes =

@@ -13,7 +13,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tokio::runtime::Builder;
 use tower::util::MapResponseLayer;
 
-use crate::asked::{Target, Wanted};
+use crate::asked::{PodRequest, Target};
 use crate::configuration;
 use crate::error::KubeError;
 use crate::generators::Generators;
@@ -55,7 +55,7 @@ impl Cluster {
         may_guess: bool,
     ) -> Result<Cluster, KubeError> {
         let configuration = configuration::read(configuration)?;
-        let (context, namespace) = chosen(&configuration, target, may_guess)?;
+        let (context, named) = choose(&configuration, target, may_guess)?;
         configuration::check_named_files(&configuration, &context)?;
         // Its threads are in the network namespace of whoever calls.
         let runtime = Builder::new_multi_thread()
@@ -68,7 +68,7 @@ impl Cluster {
         let config = runtime
             .block_on(Config::from_custom_kubeconfig(configuration, &options))
             .map_err(|error| KubeError::NoConfiguration(format!("context `{context}`: {error}")))?;
-        let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
+        let namespace = named.unwrap_or_else(|| config.default_namespace.clone());
         let server = config.cluster_url.to_string();
         let bounded = MapResponseLayer::new(|answer: Response<_>| {
             answer.map(|content| Limited::new(content, LARGEST_ANSWER))
@@ -167,7 +167,7 @@ impl Cluster {
     /// that was created is then removed.
     pub fn start(
         &self,
-        wanted: &Wanted,
+        wanted: &PodRequest,
         interrupted: &AtomicBool,
     ) -> Result<Generators, KubeError> {
         self.check_namespace()?;
@@ -177,22 +177,27 @@ impl Cluster {
 }
 
 /// Chooses the context and the namespace. The namespace is `None` if the target names none.
-fn chosen(
+fn choose(
     configuration: &Kubeconfig,
     target: &Target,
     may_guess: bool,
 ) -> Result<(String, Option<String>), KubeError> {
-    let known: Vec<&str> = configuration.contexts.iter().map(|one| one.name.as_str()).collect();
-    let contexts = || known.iter().map(ToString::to_string).collect();
-    let (context, namespace) = target.split(&known);
+    let contexts: Vec<&str> =
+        configuration.contexts.iter().map(|context| context.name.as_str()).collect();
+    let (context, namespace) = target.split(&contexts);
     let current = configuration.current_context.clone().filter(|_| may_guess);
     let Some(context) = context.or(current) else {
-        return Err(KubeError::NoContext { contexts: contexts() });
+        return Err(KubeError::NoContext {
+            contexts: contexts.into_iter().map(str::to_owned).collect(),
+        });
     };
-    if known.contains(&context.as_str()) {
+    if contexts.contains(&context.as_str()) {
         Ok((context, namespace))
     } else {
-        Err(KubeError::UnknownContext { context, contexts: contexts() })
+        Err(KubeError::UnknownContext {
+            context,
+            contexts: contexts.into_iter().map(str::to_owned).collect(),
+        })
     }
 }
 
@@ -208,7 +213,7 @@ mod tests {
         let text = "current-context: b\ncontexts: [{name: a}, {name: b}]";
         let configuration = Kubeconfig::from_yaml(text).unwrap();
         let choose =
-            |text: &str, may_guess| chosen(&configuration, &text.parse().unwrap(), may_guess);
+            |text: &str, may_guess| choose(&configuration, &text.parse().unwrap(), may_guess);
         assert_eq!(choose("kubernetes", true).unwrap(), ("b".to_owned(), None));
         assert_eq!(
             choose("kubernetes:a/bench", false).unwrap(),
@@ -245,8 +250,8 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         let target = "kubernetes".parse().unwrap();
         let error = Cluster::connect(Some(&file), &target, true).unwrap_err();
-        let said = error.to_string();
-        assert!(said.ends_with("the API server's answer is larger than 64 MiB"), "{said}");
+        let message = error.to_string();
+        assert!(message.ends_with("the API server's answer is larger than 64 MiB"), "{message}");
         // What its client has read, and what was on the way.
         let sent = endless.join().unwrap();
         assert!((LARGEST_ANSWER..2 * LARGEST_ANSWER).contains(&sent), "{sent}");

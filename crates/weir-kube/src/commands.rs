@@ -32,25 +32,27 @@ pub fn in_pods(
     let inner = &cluster.inner;
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
     let doing = format!("run `{}`", command.join(" "));
-    let each = running(inner, object)?.into_iter().map(|pod| {
-        let name = pod.name_any();
-        let printed = printed(inner, &api, (&name, container), command);
-        let printed = in_time(inner, (&doing, object, &pod), printed)?;
-        Ok((name, printed))
-    });
-    each.collect()
+    running(inner, object)?
+        .into_iter()
+        .map(|pod| {
+            let name = pod.name_any();
+            let run = run_command(inner, &api, (&name, container), command);
+            let output = in_time(inner, (&doing, object, &pod), run)?;
+            Ok((name, output))
+        })
+        .collect()
 }
 
 /// Runs a command in a container of a pod, and returns its output.
-pub(crate) fn printed_in(
+pub(crate) fn run_command_in(
     inner: &Inner,
     (namespace, pod): (&str, &str),
     container: &str,
     command: &[String],
 ) -> Result<String, KubeError> {
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), namespace);
-    let printed = printed(inner, &api, (pod, container), command);
-    inner.within(COMMAND, printed).unwrap_or_else(|| {
+    let run = run_command(inner, &api, (pod, container), command);
+    inner.within(COMMAND, run).unwrap_or_else(|| {
         Err(KubeError::Overdue {
             what: format!("run `{}` in pod {namespace}/{pod}", command.join(" ")),
             within: COMMAND,
@@ -72,13 +74,15 @@ pub fn ask_port(
     let inner = &cluster.inner;
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
     let doing = format!("ask port {port}");
-    let each = running(inner, object)?.into_iter().map(|pod| {
-        let name = pod.name_any();
-        let answer = answered(inner, &api, (&name, port), request);
-        let answer = in_time(inner, (&doing, object, &pod), answer)?;
-        Ok((name, answer))
-    });
-    each.collect()
+    running(inner, object)?
+        .into_iter()
+        .map(|pod| {
+            let name = pod.name_any();
+            let exchange = send_request(inner, &api, (&name, port), request);
+            let answer = in_time(inner, (&doing, object, &pod), exchange)?;
+            Ok((name, answer))
+        })
+        .collect()
 }
 
 /// Runs a future that concerns a pod of a workload, with a time limit. If the pod's node is lost, that becomes the
@@ -102,34 +106,34 @@ fn in_time<T>(
 }
 
 /// Sends a request to a port of a pod, through the API server's port-forward, and returns the answer.
-async fn answered(
+async fn send_request(
     inner: &Inner,
     api: &Api<v1::Pod>,
     (pod, port): (&str, u16),
     request: &str,
 ) -> Result<Vec<u8>, KubeError> {
     let doing = format!("ask port {port} of pod `{pod}`");
-    let forward = api.portforward(pod, &[port]).await;
-    let mut forward = forward.map_err(|error| inner.failed(&doing, error))?;
-    let said = forward.take_error(port);
+    let mut forward =
+        api.portforward(pod, &[port]).await.map_err(|error| inner.failed(&doing, error))?;
+    let port_error = forward.take_error(port);
     let mut answer = Vec::new();
     if let Some(mut stream) = forward.take_stream(port) {
         stream.write_all(request.as_bytes()).await?;
         stream.take(MOST_PRINTED).read_to_end(&mut answer).await?;
     }
     if answer.is_empty() {
-        let why = match said {
-            Some(said) => said.await,
+        let message = match port_error {
+            Some(message) => message.await,
             None => None,
         };
-        let why = why.unwrap_or_else(|| "it was closed without a word".to_owned());
+        let why = message.unwrap_or_else(|| "it was closed without a word".to_owned());
         return Err(KubeError::Request { doing: format!("cannot {doing}"), why });
     }
     Ok(answer)
 }
 
 /// Runs a command in a container of a pod and returns its output; asynchronous, and without a time limit.
-pub(crate) async fn printed(
+pub(crate) async fn run_command(
     inner: &Inner,
     api: &Api<v1::Pod>,
     (pod, container): (&str, &str),
@@ -137,52 +141,58 @@ pub(crate) async fn printed(
 ) -> Result<String, KubeError> {
     let doing = format!("run `{}` in pod `{pod}`", command.join(" "));
     let params = AttachParams { container: Some(container.to_owned()), ..AttachParams::default() };
-    let process = api.exec(pod, command.iter().map(String::as_str), &params).await;
-    let mut process = process.map_err(|error| inner.failed(&doing, error))?;
-    let (mut text, mut said) = (Vec::new(), Vec::new());
+    let mut process = api
+        .exec(pod, command.iter().map(String::as_str), &params)
+        .await
+        .map_err(|error| inner.failed(&doing, error))?;
+    let (mut output, mut errors) = (Vec::new(), Vec::new());
     let status = process.take_status();
     if let (Some(stdout), Some(stderr)) = (process.stdout(), process.stderr()) {
         let (mut out, mut err) = (stdout.take(MOST_PRINTED), stderr.take(MOST_PRINTED));
-        let both = tokio::join!(out.read_to_end(&mut text), err.read_to_end(&mut said));
+        let both = tokio::join!(out.read_to_end(&mut output), err.read_to_end(&mut errors));
         both.0.and(both.1)?;
     }
     let status = match status {
         Some(status) => status.await,
         None => None,
     };
-    has_ended_well(status, &said)
+    check_end(status, &errors)
         .map_err(|why| KubeError::Request { doing: format!("cannot {doing}"), why })?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
 /// Checks the API server's status at the end of a command. An error is the reason, with the command's standard error
-/// `said`. No status means that the stream was cut, so the output may be incomplete.
-fn has_ended_well(status: Option<Status>, said: &[u8]) -> Result<(), String> {
+/// `stderr`. No status means that the stream was cut, so the output may be incomplete.
+fn check_end(status: Option<Status>, stderr: &[u8]) -> Result<(), String> {
     let message = match status {
         Some(status) if status.status.as_deref() == Some("Success") => return Ok(()),
         Some(status) => status.message.unwrap_or_default(),
         None => "the stream ended before the command did".to_owned(),
     };
-    let said = String::from_utf8_lossy(said);
-    Err(format!("{message}\n{}", said.trim()).trim_end().to_owned())
+    let stderr_text = String::from_utf8_lossy(stderr);
+    Err(format!("{message}\n{}", stderr_text.trim()).trim_end().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_a_command_printed_counts_where_its_end_is_told() {
-        let status = |word: &str| Status {
+    /// Checks the end of a command that has printed an error.
+    fn check_end_with(word: &str) -> Result<(), String> {
+        let status = Status {
             status: Some(word.to_owned()),
             message: Some("exit code 2".to_owned()),
             ..Status::default()
         };
-        let ended = |status| has_ended_well(status, b"no file\n");
-        assert_eq!(ended(Some(status("Success"))), Ok(()));
-        let failed = ended(Some(status("Failure"))).unwrap_err();
+        check_end(Some(status), b"no file\n")
+    }
+
+    #[test]
+    fn what_a_command_printed_counts_where_its_end_is_told() {
+        assert_eq!(check_end_with("Success"), Ok(()));
+        let failed = check_end_with("Failure").unwrap_err();
         assert_eq!(failed, "exit code 2\nno file");
-        let cut = has_ended_well(None, b"").unwrap_err();
+        let cut = check_end(None, b"").unwrap_err();
         assert_eq!(cut, "the stream ended before the command did");
     }
 }

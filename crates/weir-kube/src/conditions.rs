@@ -17,12 +17,12 @@ const TAKEN: [&str; 2] = ["Accepted", "Valid"];
 /// The object cannot be read.
 pub fn not_taken(cluster: &Cluster, object: &ObjectRef) -> Result<Option<String>, KubeError> {
     let now = object.now(&cluster.inner)?;
-    Ok(now.as_ref().and_then(said))
+    Ok(now.as_ref().and_then(find_rejection))
 }
 
 /// Returns the first condition that rejects an object: one of its own, or of an object that it applies to
 /// (`ancestors`).
-fn said(now: &Value) -> Option<String> {
+fn find_rejection(now: &Value) -> Option<String> {
     let generation = &now["metadata"]["generation"];
     let status = &now["status"];
     let mut conditions = status["ancestors"]
@@ -32,24 +32,27 @@ fn said(now: &Value) -> Option<String> {
         .chain([status])
         .filter_map(|of| of["conditions"].as_array())
         .flatten();
-    let condition = conditions.find(|one| {
-        let is_current = one.get("observedGeneration").is_none_or(|it| it == generation);
-        let kind = one["type"].as_str().unwrap_or_default();
-        is_current && one["status"] == "False" && TAKEN.contains(&kind)
+    let condition = conditions.find(|condition| {
+        let is_current = condition.get("observedGeneration").is_none_or(|seen| seen == generation);
+        let kind = condition["type"].as_str().unwrap_or_default();
+        is_current && condition["status"] == "False" && TAKEN.contains(&kind)
     })?;
-    let text = |of: &Value, field: &str| of[field].as_str().unwrap_or_default().to_owned();
     // HTTPProxy tells the errors beside a message that only says that there are some.
     let mut words: Vec<String> = condition["errors"]
         .as_array()
         .into_iter()
         .flatten()
-        .map(|error| text(error, "message"))
+        .map(|error| text_of(error, "message"))
         .collect();
     if words.is_empty() {
-        words.push(text(condition, "message"));
+        words.push(text_of(condition, "message"));
     }
-    let (kind, reason) = (text(condition, "type"), text(condition, "reason"));
+    let (kind, reason) = (text_of(condition, "type"), text_of(condition, "reason"));
     Some(format!("{kind} is False, {reason}: {}", words.join("; ")))
+}
+
+fn text_of(object: &Value, field: &str) -> String {
+    object[field].as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -58,15 +61,16 @@ mod tests {
 
     use super::*;
 
+    fn policy(seen: u32, kind: &str, status: &str) -> Value {
+        json!({"metadata": {"generation": 2}, "status": {"ancestors": [{"conditions": [
+            {"type": "Programmed", "status": "True", "observedGeneration": 2},
+            {"type": kind, "status": status, "reason": "Invalid", "message": "out of range",
+             "observedGeneration": seen},
+        ]}]}})
+    }
+
     #[test]
     fn a_condition_speaks_of_the_object_as_it_is_now() {
-        let policy = |seen: u32, kind: &str, status: &str| {
-            json!({"metadata": {"generation": 2}, "status": {"ancestors": [{"conditions": [
-                {"type": "Programmed", "status": "True", "observedGeneration": 2},
-                {"type": kind, "status": status, "reason": "Invalid", "message": "out of range",
-                 "observedGeneration": seen},
-            ]}]}})
-        };
         let proxy = json!({"metadata": {"generation": 2}, "status": {"conditions": [
             {"type": "Valid", "status": "False", "reason": "ErrorPresent", "message": "see Errors",
              "errors": [{"message": "no service"}]},
@@ -79,7 +83,7 @@ mod tests {
             (proxy, Some("Valid is False, ErrorPresent: no service")),
             (json!({"metadata": {}, "data": {}}), None),
         ] {
-            assert_eq!(said(&object).as_deref(), expected, "{object}");
+            assert_eq!(find_rejection(&object).as_deref(), expected, "{object}");
         }
     }
 }

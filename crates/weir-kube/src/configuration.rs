@@ -14,14 +14,14 @@ use crate::error::KubeError;
 /// Returns the files of the user's configuration, KUBECONFIG or `~/.kube/config`, and all files that those name, as far
 /// as they can be read. None of them has been checked.
 pub fn configuration_files() -> Vec<PathBuf> {
-    let own = own_files();
-    let named = own
+    let files = own_files();
+    let named = files
         .iter()
         .filter(|path| path.is_file())
         .filter_map(|path| Kubeconfig::read_from(path).ok())
         .flat_map(named_files)
         .collect();
-    [own.clone(), named].concat()
+    [files.clone(), named].concat()
 }
 
 /// Reads this file, or the user's own files.

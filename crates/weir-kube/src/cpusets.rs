@@ -22,37 +22,38 @@ const ALLOWED: &str = "Cpus_allowed_list:";
 /// Queries the containers that get CPUs of their own from the kubelet's policy `static`. `pods` are the pods of
 /// `facts`, in the same order.
 pub(crate) async fn read(inner: &Inner, pods: &[v1::Pod], facts: &mut ClusterFacts) {
-    let asked = facts
+    let containers: Vec<(usize, usize)> = facts
         .pods
         .iter()
         .zip(pods)
         .enumerate()
         .filter(|(_, (facts, pod))| facts.may_have_own_cpus() && workload::runs(pod))
-        .flat_map(|(place, (facts, _))| {
+        .flat_map(|(pod, (facts, _))| {
             facts
                 .containers
                 .iter()
                 .enumerate()
-                .filter(|(_, one)| one.whole_cpus().is_some())
-                .map(move |(container, _)| (place, container))
-        });
-    let asked: Vec<(usize, usize)> = asked.take(MOST).collect();
+                .filter(|(_, container)| container.whole_cpus().is_some())
+                .map(move |(container, _)| (pod, container))
+        })
+        .take(MOST)
+        .collect();
     let until = tokio::time::Instant::now() + WITHIN;
-    for (place, container) in asked {
-        let pod = &facts.pods[place];
-        let told = of(inner, &facts.namespace, (pod, container));
-        let told = match tokio::time::timeout_at(until, told).await {
-            Ok(told) => told.map_err(|error| error.to_string().replace('\n', " ")),
+    for (index, container) in containers {
+        let pod = &facts.pods[index];
+        let query = query_cpus(inner, &facts.namespace, (pod, container));
+        let answer = match tokio::time::timeout_at(until, query).await {
+            Ok(answer) => answer.map_err(|error| error.to_string().replace('\n', " ")),
             Err(_) => Err(format!("not within {} s", WITHIN.as_secs())),
         };
-        let what =
+        let subject =
             format!("CPUs of container {} of pod {}", pod.containers[container].name, pod.name);
-        let cpus = facts.note(what, told);
-        facts.pods[place].containers[container].cpus = cpus;
+        let cpus = facts.note(subject, answer);
+        facts.pods[index].containers[container].cpus = cpus;
     }
 }
 
-async fn of(
+async fn query_cpus(
     inner: &Inner,
     namespace: &str,
     (pod, container): (&PodFacts, usize),
@@ -60,14 +61,14 @@ async fn of(
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), namespace);
     let container = &*pod.containers[container].name;
     let command = ["cat", "/proc/self/status"].map(str::to_owned);
-    let text = commands::printed(inner, &api, (&pod.name, container), &command).await?;
-    allowed(&text).ok_or_else(|| KubeError::Request {
+    let text = commands::run_command(inner, &api, (&pod.name, container), &command).await?;
+    parse_allowed(&text).ok_or_else(|| KubeError::Request {
         doing: format!("cannot read /proc/self/status in pod `{}`", pod.name),
         why: format!("it has no {ALLOWED}"),
     })
 }
 
-fn allowed(status: &str) -> Option<CpuSet> {
+fn parse_allowed(status: &str) -> Option<CpuSet> {
     let mut lines = status.lines();
     let list = lines.find_map(|line| line.strip_prefix(ALLOWED))?;
     list.trim().parse().ok()
@@ -87,8 +88,8 @@ mod tests {
             ("Name:\tcat\n", None),
             ("Cpus_allowed_list:\t\n", None),
         ] {
-            let found = allowed(status).map(|cpus| cpus.to_string());
-            assert_eq!(found.as_deref(), expected, "{status}");
+            let cpus = parse_allowed(status).map(|cpus| cpus.to_string());
+            assert_eq!(cpus.as_deref(), expected, "{status}");
         }
     }
 }

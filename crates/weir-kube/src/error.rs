@@ -217,20 +217,13 @@ impl KubeError {
 
     /// Returns advice for the user; `None` if there is none.
     pub fn hint(&self) -> Option<String> {
-        let first = |contexts: &[String]| {
-            let contexts = match contexts {
-                [] => return "the configuration has no context at all".to_owned(),
-                some => some.join(", "),
-            };
-            format!("name one of these, such as --on kubernetes:CONTEXT: {contexts}")
-        };
         match self {
             KubeError::NoConfiguration(_) => Some(
                 "it is the file that KUBECONFIG names, or else ~/.kube/config; try: kubectl config view"
                     .to_owned(),
             ),
             KubeError::NoContext { contexts } | KubeError::UnknownContext { contexts, .. } => {
-                Some(first(contexts))
+                Some(list_contexts(contexts))
             }
             KubeError::Unreachable { context, .. } | KubeError::Unauthorized { context, .. } => {
                 Some(format!(
@@ -281,4 +274,11 @@ impl KubeError {
             _ => None,
         }
     }
+}
+
+fn list_contexts(contexts: &[String]) -> String {
+    if contexts.is_empty() {
+        return "the configuration has no context at all".to_owned();
+    }
+    format!("name one of these, such as --on kubernetes:CONTEXT: {}", contexts.join(", "))
 }

@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Time limit for the API server to report what became of a pod.
 const FATE: Duration = Duration::from_secs(3);
 /// Number of last bytes of the agent's standard error that are kept.
-const MOST_SAID: usize = 4096;
+const LARGEST_STDERR: usize = 4096;
 /// Size of the stream's buffers, bytes.
 const BUFFER: usize = 64 << 10;
 
@@ -52,7 +52,7 @@ pub struct Connected {
 pub struct Session {
     inner: Arc<Inner>,
     pod: String,
-    heard: Arc<Mutex<Heard>>,
+    output: Arc<Mutex<SideOutput>>,
     /// Receives a message when the stream ends.
     end: Mutex<Receiver<()>>,
     pump: JoinHandle<()>,
@@ -60,8 +60,8 @@ pub struct Session {
 
 /// Output besides the agent's messages.
 #[derive(Default)]
-struct Heard {
-    said: Vec<u8>,
+struct SideOutput {
+    stderr: Vec<u8>,
     /// Message of the API server about the end of the command; `None` if the command succeeded.
     status: Option<String>,
 }
@@ -89,12 +89,14 @@ impl Served for Session {
 
     fn words(&self) -> String {
         let fate = self.inner.within(FATE, pods::fate(&self.inner, &self.pod));
-        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = String::from_utf8_lossy(&heard.said).trim().to_owned();
-        let all = [Some(said), heard.status.clone(), fate.flatten()];
-        let all: Vec<String> =
-            all.into_iter().flatten().filter(|words| !words.is_empty()).collect();
-        all.join("\n")
+        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let words: Vec<String> = [Some(stderr), output.status.clone(), fate.flatten()]
+            .into_iter()
+            .flatten()
+            .filter(|words| !words.is_empty())
+            .collect();
+        words.join("\n")
     }
 
     fn restore(&self) -> Option<String> {
@@ -138,8 +140,8 @@ pub(crate) fn agent(
     let (mut reader, theirs) = UnixStream::pair()?;
     let mut writer = HangUp::new(reader.try_clone()?);
     let session = pump(inner, pod, process, theirs)?;
-    let left = until.saturating_duration_since(Instant::now()).max(GRACE);
-    reader.set_read_timeout(Some(left))?;
+    let remaining = until.saturating_duration_since(Instant::now()).max(GRACE);
+    reader.set_read_timeout(Some(remaining))?;
     let hello = match hello::greet(&mut reader, &mut writer, version) {
         Ok(hello) => hello,
         Err(error) => {
@@ -148,8 +150,7 @@ pub(crate) fn agent(
             let words = session.words();
             let why =
                 if words.is_empty() { error.to_string() } else { format!("{error}\n{words}") };
-            let pod = pod.name.clone();
-            return Err(KubeError::Agent { pod, why });
+            return Err(KubeError::Agent { pod: pod.name.clone(), why });
         }
     };
     reader.set_read_timeout(None)?;
@@ -180,8 +181,8 @@ fn pump(
 ) -> Result<Session, KubeError> {
     theirs.set_nonblocking(true)?;
     let (ended, end) = channel();
-    let heard = Arc::new(Mutex::new(Heard::default()));
-    let to = Arc::clone(&heard);
+    let output = Arc::new(Mutex::new(SideOutput::default()));
+    let to = Arc::clone(&output);
     let pump = inner.spawn(async move {
         if let Err(error) = carry(&mut process, theirs, &to).await {
             note(&to, error.to_string());
@@ -191,25 +192,25 @@ fn pump(
     Ok(Session {
         inner: Arc::clone(inner),
         pod: pod.name.clone(),
-        heard,
+        output,
         end: Mutex::new(end),
         pump,
     })
 }
 
-fn note(to: &Mutex<Heard>, words: String) {
+fn note(to: &Mutex<SideOutput>, words: String) {
     to.lock().unwrap_or_else(PoisonError::into_inner).status.get_or_insert(words);
 }
 
 async fn carry(
     process: &mut AttachedProcess,
     theirs: UnixStream,
-    heard: &Mutex<Heard>,
+    output: &Mutex<SideOutput>,
 ) -> std::io::Result<()> {
     let hang_up = theirs.try_clone()?;
     let (mut from_us, mut to_us) = tokio::net::UnixStream::from_std(theirs)?.into_split();
     let streams = (process.stdin(), process.stdout(), process.stderr());
-    let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) = streams else {
+    let (Some(mut stdin), Some(mut stdout), Some(mut errors)) = streams else {
         return Err(std::io::Error::other("the stream is not complete"));
     };
     let status = process.take_status();
@@ -226,11 +227,11 @@ async fn carry(
     };
     let beside = async {
         let mut piece = [0; 1024];
-        while let Ok(length @ 1..) = stderr.read(&mut piece).await {
-            let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-            heard.said.extend_from_slice(&piece[..length]);
-            let excess = heard.said.len().saturating_sub(MOST_SAID);
-            heard.said.drain(..excess);
+        while let Ok(length @ 1..) = errors.read(&mut piece).await {
+            let stderr = &mut output.lock().unwrap_or_else(PoisonError::into_inner).stderr;
+            stderr.extend_from_slice(&piece[..length]);
+            let excess = stderr.len().saturating_sub(LARGEST_STDERR);
+            stderr.drain(..excess);
         }
     };
     let (copied, ()) = tokio::join!(back, beside);
@@ -239,7 +240,7 @@ async fn carry(
         && let Some(status) = status.await
         && status.status.as_deref() != Some("Success")
     {
-        note(heard, status.message.unwrap_or_default());
+        note(output, status.message.unwrap_or_default());
     }
     copied.map(drop)
 }

@@ -185,8 +185,8 @@ async fn read(inner: &Inner, label: Option<&NodeLabel>) -> Result<ClusterFacts, 
         ListParams::default().labels(&format!("{}={}", label.key, label.value))
     });
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &inner.namespace);
-    let pods = api.list(&labelled).await;
-    let pods = pods.map_err(|error| inner.failed("list pods", error))?.items;
+    let list = api.list(&labelled).await;
+    let pods = list.map_err(|error| inner.failed("list pods", error))?.items;
     let mut facts = ClusterFacts {
         context: inner.context.clone(),
         namespace: inner.namespace.clone(),
@@ -218,10 +218,6 @@ fn pod(pod: &v1::Pod) -> PodFacts {
     let security = spec.security_context.unwrap_or_default();
     let sysctls = security.sysctls.into_iter().flatten();
     let states = status.container_statuses.unwrap_or_default();
-    let killed = |name: &str| {
-        let last = states.iter().find(|one| one.name == name)?.last_state.clone();
-        Some(last?.terminated?.reason? == "OOMKilled")
-    };
     PodFacts {
         name: pod.name_any(),
         workload: workload(pod),
@@ -234,22 +230,28 @@ fn pod(pod: &v1::Pod) -> PodFacts {
         containers: spec
             .containers
             .into_iter()
-            .map(|one| {
-                let resources = one.resources.unwrap_or_default();
-                let of = |all: &Option<BTreeMap<String, Quantity>>, name: &str| {
-                    amount(all.as_ref()?.get(name)?)
-                };
+            .map(|container| {
+                let resources = container.resources.unwrap_or_default();
                 ContainerFacts {
-                    cpu_request: of(&resources.requests, "cpu"),
-                    cpu_limit: of(&resources.limits, "cpu"),
-                    memory_limit: of(&resources.limits, "memory"),
-                    was_killed_for_memory: killed(&one.name).unwrap_or(false),
+                    cpu_request: find_amount(resources.requests.as_ref(), "cpu"),
+                    cpu_limit: find_amount(resources.limits.as_ref(), "cpu"),
+                    memory_limit: find_amount(resources.limits.as_ref(), "memory"),
+                    was_killed_for_memory: was_killed(&states, &container.name).unwrap_or(false),
                     cpus: None,
-                    name: one.name,
+                    name: container.name,
                 }
             })
             .collect(),
     }
+}
+
+fn find_amount(amounts: Option<&BTreeMap<String, Quantity>>, name: &str) -> Option<f64> {
+    amount(amounts?.get(name)?)
+}
+
+fn was_killed(states: &[v1::ContainerStatus], container: &str) -> Option<bool> {
+    let last = states.iter().find(|state| state.name == container)?.last_state.clone();
+    Some(last?.terminated?.reason? == "OOMKilled")
 }
 
 /// Returns kind and name of the workload that created a pod. For a ReplicaSet this is its Deployment, whose name is a
@@ -289,6 +291,11 @@ fn amount(quantity: &Quantity) -> Option<f64> {
     })
 }
 
+fn texts_in(value: &Value) -> Vec<String> {
+    let elements = value.as_array().into_iter().flatten();
+    elements.filter_map(|element| element.as_str().map(str::to_owned)).collect()
+}
+
 async fn nodes(inner: &Inner, facts: &mut ClusterFacts) {
     let mut names: Vec<String> = facts.pods.iter().filter_map(|pod| pod.node.clone()).collect();
     names.sort_unstable();
@@ -296,26 +303,18 @@ async fn nodes(inner: &Inner, facts: &mut ClusterFacts) {
     let api: Api<v1::Node> = Api::all(inner.client.clone());
     for name in names {
         let node = api.get(&name).await;
-        let node = facts.note(format!("node {name}"), node.map_err(|error| said(inner, error)));
+        let node = facts.note(format!("node {name}"), node.map_err(|error| describe(inner, error)));
         let capacity = node.and_then(|node| node.status?.capacity);
         let kubelet = get(inner, &format!("/api/v1/nodes/{name}/proxy/configz")).await;
         let kubelet = facts
             .note(format!("the kubelet's settings on node {name}"), kubelet)
             .map(|document| document["kubeletconfig"].clone());
-        let texts = |value: &Value| {
-            value
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(|one| one.as_str().map(str::to_owned))
-                .collect()
-        };
         facts.nodes.push(NodeFacts {
             cpus: capacity.and_then(|all| amount(all.get("cpu")?)),
             cpu_manager: kubelet
                 .as_ref()
                 .and_then(|it| it["cpuManagerPolicy"].as_str().map(str::to_owned)),
-            allowed_sysctls: kubelet.as_ref().map(|it| texts(&it["allowedUnsafeSysctls"])),
+            allowed_sysctls: kubelet.as_ref().map(|it| texts_in(&it["allowedUnsafeSysctls"])),
             name,
         });
     }
@@ -325,11 +324,11 @@ async fn nodes(inner: &Inner, facts: &mut ClusterFacts) {
 async fn get(inner: &Inner, path: &str) -> Result<Value, String> {
     let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
     let answer = inner.client.request(request).await;
-    answer.map_err(|error| said(inner, error))
+    answer.map_err(|error| describe(inner, error))
 }
 
 /// Describes an error without the request, which the caller names.
-fn said(inner: &Inner, error: kube::Error) -> String {
+fn describe(inner: &Inner, error: kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message,
         error => inner.failed("read it", error).to_string(),
@@ -339,7 +338,7 @@ fn said(inner: &Inner, error: kube::Error) -> String {
 async fn scalers(inner: &Inner, facts: &mut ClusterFacts) {
     let api: Api<HorizontalPodAutoscaler> = Api::namespaced(inner.client.clone(), &inner.namespace);
     let list = api.list(&ListParams::default()).await;
-    let list = facts.note("HorizontalPodAutoscalers", list.map_err(|error| said(inner, error)));
+    let list = facts.note("HorizontalPodAutoscalers", list.map_err(|error| describe(inner, error)));
     let horizontal = list.into_iter().flatten().filter_map(|one| {
         let name = one.name_any();
         let spec = one.spec?;
@@ -359,57 +358,59 @@ async fn scalers(inner: &Inner, facts: &mut ClusterFacts) {
     let list = match api.list(&ListParams::default()).await {
         // A cluster without such objects.
         Err(kube::Error::Api(status)) if status.code == 404 => return,
-        list => list.map_err(|error| said(inner, error)),
+        list => list.map_err(|error| describe(inner, error)),
     };
     let list = facts.note("VerticalPodAutoscalers", list);
-    let vertical = list.into_iter().flatten().map(|one| {
-        let text = |at: &str| {
-            let found = one.data.pointer(at).and_then(Value::as_str);
-            found.unwrap_or_default().to_owned()
-        };
-        let mode = text("/spec/updatePolicy/updateMode");
+    let vertical = list.into_iter().flatten().map(|scaler| {
+        let mode = text_at(&scaler, "/spec/updatePolicy/updateMode");
         Scaler {
-            name: one.name_any(),
-            target: (text("/spec/targetRef/kind"), text("/spec/targetRef/name")),
+            name: scaler.name_any(),
+            target: (
+                text_at(&scaler, "/spec/targetRef/kind"),
+                text_at(&scaler, "/spec/targetRef/name"),
+            ),
             does: Scaling::Requests(if mode.is_empty() { "Auto".to_owned() } else { mode }),
         }
     });
     facts.scalers.extend(vertical);
 }
 
+fn text_at(object: &DynamicObject, pointer: &str) -> String {
+    object.data.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
 async fn budgets(inner: &Inner, pods: &[v1::Pod], facts: &mut ClusterFacts) {
     let api: Api<PodDisruptionBudget> = Api::namespaced(inner.client.clone(), &inner.namespace);
-    let list = api.list(&ListParams::default()).await;
-    let list = list.map_err(|error| said(inner, error));
-    let Some(list) = facts.note("PodDisruptionBudgets", list) else {
+    let answer = api.list(&ListParams::default()).await.map_err(|error| describe(inner, error));
+    let Some(list) = facts.note("PodDisruptionBudgets", answer) else {
         return;
-    };
-    let about = |selector: LabelSelector| -> Vec<String> {
-        let Ok(selector) = Selector::try_from(selector) else {
-            return Vec::new();
-        };
-        pods.iter()
-            .filter(|pod| selector.matches(pod.labels()))
-            .map(ResourceExt::name_any)
-            .collect()
     };
     facts.budgets = Some(
         list.into_iter()
-            .map(|one| Budget {
-                name: one.name_any(),
-                pods: one.spec.and_then(|spec| spec.selector).map_or_else(Vec::new, about),
-                allowed: one.status.map_or(0, |status| status.disruptions_allowed),
+            .map(|budget| Budget {
+                name: budget.name_any(),
+                pods: budget
+                    .spec
+                    .and_then(|spec| spec.selector)
+                    .map_or_else(Vec::new, |selector| select_names(pods, selector)),
+                allowed: budget.status.map_or(0, |status| status.disruptions_allowed),
             })
             .collect(),
     );
+}
+
+fn select_names(pods: &[v1::Pod], selector: LabelSelector) -> Vec<String> {
+    let Ok(selector) = Selector::try_from(selector) else {
+        return Vec::new();
+    };
+    pods.iter().filter(|pod| selector.matches(pod.labels())).map(ResourceExt::name_any).collect()
 }
 
 /// Reads the settings of kube-proxy from a ConfigMap, as kubeadm and many others store them.
 async fn kube_proxy(inner: &Inner, facts: &mut ClusterFacts) {
     let api: Api<v1::ConfigMap> = Api::namespaced(inner.client.clone(), "kube-system");
     let map = api.get("kube-proxy").await;
-    let map = map.map_err(|error| said(inner, error));
-    let read = map.and_then(|map| {
+    let read = map.map_err(|error| describe(inner, error)).and_then(|map| {
         let text = map
             .data
             .unwrap_or_default()
@@ -424,12 +425,13 @@ async fn kube_proxy(inner: &Inner, facts: &mut ClusterFacts) {
 /// pkg/proxy/apis/config/v1alpha1/defaults.go; no mode means iptables.
 fn settings(text: &str) -> Result<KubeProxy, String> {
     let read: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
-    let number = |at: &str, default| read.pointer(at).and_then(Value::as_u64).unwrap_or(default);
+    let for_each_cpu = read.pointer("/conntrack/maxPerCore").and_then(Value::as_u64);
+    let at_least = read.pointer("/conntrack/min").and_then(Value::as_u64);
     let mode = read["mode"].as_str().filter(|mode| !mode.is_empty());
     Ok(KubeProxy {
         mode: mode.unwrap_or("iptables").to_owned(),
-        conntrack_for_each_cpu: number("/conntrack/maxPerCore", 32 * 1024),
-        conntrack_at_least: number("/conntrack/min", 128 * 1024),
+        conntrack_for_each_cpu: for_each_cpu.unwrap_or(32 * 1024),
+        conntrack_at_least: at_least.unwrap_or(128 * 1024),
     })
 }
 

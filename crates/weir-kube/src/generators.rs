@@ -12,11 +12,11 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, PostParams};
 use kube::{Api, Resource};
 use serde_json::Value;
 
-use crate::asked::Wanted;
+use crate::asked::PodRequest;
 use crate::error::KubeError;
 use crate::exec::{self, Connected};
 use crate::inner::Inner;
-use crate::objects::{self, Place};
+use crate::objects::{self, RunScope};
 use crate::pods::{self, Pod};
 use crate::trouble;
 
@@ -44,15 +44,15 @@ impl std::fmt::Debug for Generators {
 impl Generators {
     pub(crate) fn start(
         inner: &Arc<Inner>,
-        wanted: &Wanted,
+        wanted: &PodRequest,
         interrupted: &AtomicBool,
     ) -> Result<Generators, KubeError> {
         // Removes what is made, whatever comes.
         let mut generators =
             Generators { inner: Arc::clone(inner), run: name()?, pods: Vec::new() };
-        with_pods(|all| all.push(named(inner)));
+        with_pods(|all| all.push(name_namespace(inner)));
         inner.run("create a Job", create(inner, wanted, &generators.run))?;
-        let ready = ready(inner, wanted, &generators.run, interrupted);
+        let ready = await_pods(inner, wanted, &generators.run, interrupted);
         // The loop ends by itself; a request that hangs does not.
         let pods = inner.within(wanted.within + Duration::from_secs(15), ready);
         generators.pods = pods.unwrap_or_else(|| Err(overdue(wanted)))?;
@@ -87,9 +87,9 @@ impl Generators {
 impl Drop for Generators {
     fn drop(&mut self) {
         let inner = &self.inner;
-        let own = named(inner);
+        let namespace = name_namespace(inner);
         with_pods(|all| {
-            if let Some(at) = all.iter().position(|one| *one == own) {
+            if let Some(at) = all.iter().position(|entry| *entry == namespace) {
                 all.swap_remove(at);
             }
         });
@@ -112,7 +112,7 @@ fn with_pods(change: impl FnOnce(&mut Vec<String>)) {
     change(&mut WITH_PODS.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-fn named(inner: &Inner) -> String {
+fn name_namespace(inner: &Inner) -> String {
     format!("kubernetes:{}/{}", inner.context, inner.namespace)
 }
 
@@ -124,13 +124,13 @@ pub(crate) fn name() -> Result<String, KubeError> {
 }
 
 /// Creates the Job and, if one is wanted, the origin server's pod.
-async fn create(inner: &Inner, wanted: &Wanted, run: &str) -> Result<(), KubeError> {
-    let place = Place { namespace: &inner.namespace, run };
-    let job = objects::job(wanted, place);
-    let uid = make::<Job>(inner, place.namespace, job, "the Job of the generators").await?;
-    if let Some(origin) = objects::origin(wanted, place, Some(&uid)) {
-        let what = "the pod of the origin server";
-        make::<v1::Pod>(inner, place.namespace, origin, what).await?;
+async fn create(inner: &Inner, wanted: &PodRequest, run: &str) -> Result<(), KubeError> {
+    let scope = RunScope { namespace: &inner.namespace, run };
+    let job = objects::job(wanted, scope);
+    let uid = make::<Job>(inner, scope.namespace, job, "the Job of the generators").await?;
+    if let Some(origin) = objects::origin(wanted, scope, Some(&uid)) {
+        let purpose = "the pod of the origin server";
+        make::<v1::Pod>(inner, scope.namespace, origin, purpose).await?;
     }
     Ok(())
 }
@@ -146,9 +146,8 @@ pub(crate) async fn make<K>(
 where
     K: Resource<DynamicType = ()>,
 {
-    let refused = |why: String| KubeError::Refused { what: what.to_owned(), why };
-    let object: DynamicObject =
-        serde_json::from_value(object).map_err(|error| refused(error.to_string()))?;
+    let object: DynamicObject = serde_json::from_value(object)
+        .map_err(|error| KubeError::Refused { what: what.to_owned(), why: error.to_string() })?;
     let resource = ApiResource::erase::<K>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(inner.client.clone(), namespace, &resource);
     match api.create(&PostParams::default(), &object).await {
@@ -156,13 +155,13 @@ where
         Err(kube::Error::Api(status))
             if (400..500).contains(&status.code) && status.code != 401 =>
         {
-            Err(refused(status.message))
+            Err(KubeError::Refused { what: what.to_owned(), why: status.message })
         }
         Err(error) => Err(inner.failed(&format!("create {what}"), error)),
     }
 }
 
-fn overdue(wanted: &Wanted) -> KubeError {
+fn overdue(wanted: &PodRequest) -> KubeError {
     KubeError::Overdue {
         what: format!("{} pods do not run", wanted.generators),
         within: wanted.within,
@@ -170,17 +169,17 @@ fn overdue(wanted: &Wanted) -> KubeError {
 }
 
 /// Waits until all pods run.
-async fn ready(
+async fn await_pods(
     inner: &Inner,
-    wanted: &Wanted,
+    wanted: &PodRequest,
     run: &str,
     interrupted: &AtomicBool,
 ) -> Result<Vec<Pod>, KubeError> {
     let until = Instant::now() + wanted.within;
     loop {
-        let found = inner.answer("list pods", pods::of_run(inner, run)).await?;
-        let running: Vec<Pod> = found.iter().filter_map(pods::running).collect();
-        let has_origin = wanted.origin.is_none() || found.iter().any(pods::is_ready_origin);
+        let pods = inner.answer("list pods", pods::of_run(inner, run)).await?;
+        let running: Vec<Pod> = pods.iter().filter_map(pods::running).collect();
+        let has_origin = wanted.origin.is_none() || pods.iter().any(pods::is_ready_origin);
         if running.len() == wanted.generators as usize && has_origin {
             if wanted.origin.is_some() {
                 tokio::time::sleep(KNOWN).await;
@@ -188,20 +187,20 @@ async fn ready(
             return Ok(pods::sorted(running));
         }
         let is_over = Instant::now() > until;
-        let troubles = found.iter().filter_map(|pod| Some((pod, trouble::of_pod(pod)?)));
+        let troubles = pods.iter().filter_map(|pod| Some((pod, trouble::of_pod(pod)?)));
         // What is final explains the rest.
         let worst = troubles.max_by_key(|(_, trouble)| trouble.is_final);
         if let Some((pod, trouble)) = worst
             && (trouble.is_final || is_over)
         {
             let name = pod.metadata.name.clone().unwrap_or_default();
-            return Err(pods::told(inner, "pod", &name, trouble).await);
+            return Err(pods::report(inner, "pod", &name, trouble).await);
         }
         let all = wanted.generators as usize + usize::from(wanted.origin.is_some());
-        if found.len() < all
+        if pods.len() < all
             && let Some(trouble) = trouble::of_job(&pods::events(inner, run).await)
         {
-            return Err(pods::told(inner, "Job", run, trouble).await);
+            return Err(pods::report(inner, "Job", run, trouble).await);
         }
         if interrupted.load(Ordering::Relaxed) {
             return Err(KubeError::Interrupted);

@@ -28,11 +28,13 @@ pub(crate) async fn of(inner: &Inner, node: &str) -> Result<Option<String>, kube
 /// Returns the reason why a node is not ready; `None` if it is ready.
 fn not_ready(node: &v1::Node) -> Option<String> {
     let mut conditions = node.status.as_ref()?.conditions.iter().flatten();
-    let ready = conditions.find(|one| one.type_ == "Ready")?;
+    let ready = conditions.find(|condition| condition.type_ == "Ready")?;
     (ready.status != "True").then(|| {
-        let said = [&ready.reason, &ready.message];
-        let said: Vec<&str> = said.into_iter().filter_map(|one| one.as_deref()).collect();
-        format!("it is not ready: {}", said.join(": "))
+        let words: Vec<&str> = [&ready.reason, &ready.message]
+            .into_iter()
+            .filter_map(|text| text.as_deref())
+            .collect();
+        format!("it is not ready: {}", words.join(": "))
     })
 }
 
@@ -55,16 +57,13 @@ mod tests {
 
     use super::*;
 
+    fn ready(status: &str) -> Value {
+        json!([{"type": "MemoryPressure", "status": "False"}, {"type": "Ready",
+            "status": status, "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}])
+    }
+
     #[test]
     fn a_node_is_lost_when_it_is_not_ready() {
-        let node = |conditions: Value| -> v1::Node {
-            serde_json::from_value(json!({"metadata": {}, "status": {"conditions": conditions}}))
-                .unwrap()
-        };
-        let ready = |status: &str| {
-            json!([{"type": "MemoryPressure", "status": "False"}, {"type": "Ready",
-            "status": status, "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}])
-        };
         for (conditions, expected) in [
             (ready("True"), None),
             (json!([]), None),
@@ -74,8 +73,12 @@ mod tests {
             ),
             (json!([{"type": "Ready", "status": "False"}]), Some("it is not ready: ")),
         ] {
-            let found = not_ready(&node(conditions.clone()));
-            assert_eq!(found.as_deref(), expected, "{conditions}");
+            let node: v1::Node = serde_json::from_value(
+                json!({"metadata": {}, "status": {"conditions": conditions}}),
+            )
+            .unwrap();
+            let reason = not_ready(&node);
+            assert_eq!(reason.as_deref(), expected, "{conditions}");
         }
     }
 }

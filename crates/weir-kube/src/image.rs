@@ -33,25 +33,27 @@ pub enum ImageError {
 
 /// Returns the machine that a program is for, as image configurations name it, and true if it loads shared libraries;
 /// `None` if it is not a known ELF program (ELF-64, System V ABI chapter 4 and 5).
-fn looked_at(program: &[u8]) -> Option<(&'static str, bool)> {
-    let number = |at: usize, length: usize| {
-        let bytes = program.get(at..at.checked_add(length)?)?;
-        Some(bytes.iter().rev().fold(0u64, |all, byte| all << 8 | u64::from(*byte)))
-    };
+fn inspect_program(program: &[u8]) -> Option<(&'static str, bool)> {
     // Of 64 bits, and the least significant byte first.
     program.starts_with(b"\x7fELF\x02\x01").then_some(())?;
-    let machine = match number(18, 2)? {
+    let machine = match read_number(program, 18, 2)? {
         0x3e => "amd64",
         0xb7 => "arm64",
         _ => return None,
     };
-    let (first, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let first = read_number(program, 32, 8)?;
+    let (size, count) = (read_number(program, 54, 2)?, read_number(program, 56, 2)?);
     const INTERPRETER: u64 = 3;
-    let mut kinds = (0..count).map(|one| {
-        let at = first.checked_add(one.checked_mul(size)?)?;
-        number(usize::try_from(at).ok()?, 4)
+    let mut kinds = (0..count).map(|index| {
+        let at = first.checked_add(index.checked_mul(size)?)?;
+        read_number(program, usize::try_from(at).ok()?, 4)
     });
     Some((machine, kinds.any(|kind| kind == Some(INTERPRETER))))
+}
+
+fn read_number(program: &[u8], at: usize, length: usize) -> Option<u64> {
+    let bytes = program.get(at..at.checked_add(length)?)?;
+    Some(bytes.iter().rev().fold(0u64, |all, byte| all << 8 | u64::from(*byte)))
 }
 
 /// Builds the image of a static program.
@@ -59,7 +61,7 @@ fn looked_at(program: &[u8]) -> Option<(&'static str, bool)> {
 /// # Errors
 /// The file is not a program, or needs shared libraries.
 pub fn of_program(name: &str, program: Vec<u8>) -> Result<Vec<u8>, ImageError> {
-    match looked_at(&program) {
+    match inspect_program(&program) {
         None => Err(ImageError::NotElf),
         Some((_, true)) => Err(ImageError::Dynamic),
         Some((_, false)) => with(name, program, Vec::new()),
@@ -71,9 +73,8 @@ pub fn of_program(name: &str, program: Vec<u8>) -> Result<Vec<u8>, ImageError> {
 /// # Errors
 /// The file is not a program.
 pub fn with(name: &str, program: Vec<u8>, more: Vec<ImageFile>) -> Result<Vec<u8>, ImageError> {
-    let (machine, _) = looked_at(&program).ok_or(ImageError::NotElf)?;
-    let folder = |path: &str, mode| ImageFile { path: path.to_owned(), content: None, mode };
-    let mut files = vec![folder("tmp", 0o1777)];
+    let (machine, _) = inspect_program(&program).ok_or(ImageError::NotElf)?;
+    let mut files = vec![ImageFile { path: "tmp".to_owned(), content: None, mode: 0o1777 }];
     files.push(ImageFile {
         path: PROGRAM.trim_start_matches('/').to_owned(),
         content: Some(program),
@@ -96,31 +97,20 @@ pub fn with(name: &str, program: Vec<u8>, more: Vec<ImageFile>) -> Result<Vec<u8
     Ok(archive(name, layer, &configuration))
 }
 
+const MEDIA_TYPE: &str = "application/vnd.oci.image";
+
 fn archive(name: &str, layer: Vec<u8>, configuration: &Value) -> Vec<u8> {
-    const OF: &str = "application/vnd.oci.image";
     let mut blobs = Vec::new();
-    let mut blob = |kind: &str, content: Vec<u8>| {
-        let about = json!({
-            "mediaType": format!("{OF}.{kind}"),
-            "digest": digest(&content),
-            "size": content.len(),
-        });
-        blobs.push(ImageFile {
-            path: format!("blobs/{}", digest(&content).replace(':', "/")),
-            content: Some(content),
-            mode: 0o644,
-        });
-        about
-    };
-    let layer = blob("layer.v1.tar", layer);
-    let configuration = blob("config.v1+json", configuration.to_string().into_bytes());
+    let layer = push_blob(&mut blobs, "layer.v1.tar", layer);
+    let configuration =
+        push_blob(&mut blobs, "config.v1+json", configuration.to_string().into_bytes());
     let manifest = json!({
         "schemaVersion": 2,
-        "mediaType": format!("{OF}.manifest.v1+json"),
+        "mediaType": format!("{MEDIA_TYPE}.manifest.v1+json"),
         "config": configuration,
         "layers": [layer],
     });
-    let mut manifest = blob("manifest.v1+json", manifest.to_string().into_bytes());
+    let mut manifest = push_blob(&mut blobs, "manifest.v1+json", manifest.to_string().into_bytes());
     // The first is what containerd names an imported image, the second what other programs do.
     manifest["annotations"] = json!({
         "io.containerd.image.name": name,
@@ -128,20 +118,38 @@ fn archive(name: &str, layer: Vec<u8>, configuration: &Value) -> Vec<u8> {
     });
     let index = json!({
         "schemaVersion": 2,
-        "mediaType": format!("{OF}.index.v1+json"),
+        "mediaType": format!("{MEDIA_TYPE}.index.v1+json"),
         "manifests": [manifest],
     });
-    let plain = |path: &str, content: Value| ImageFile {
-        path: path.to_owned(),
-        content: Some(content.to_string().into_bytes()),
-        mode: 0o644,
-    };
     let mut files = vec![
-        plain("oci-layout", json!({"imageLayoutVersion": "1.0.0"})),
-        plain("index.json", index),
+        json_file("oci-layout", &json!({"imageLayoutVersion": "1.0.0"})),
+        json_file("index.json", &index),
     ];
     files.extend(blobs);
     tar(&files)
+}
+
+/// Adds a blob, and returns its descriptor.
+fn push_blob(blobs: &mut Vec<ImageFile>, kind: &str, content: Vec<u8>) -> Value {
+    let descriptor = json!({
+        "mediaType": format!("{MEDIA_TYPE}.{kind}"),
+        "digest": digest(&content),
+        "size": content.len(),
+    });
+    blobs.push(ImageFile {
+        path: format!("blobs/{}", digest(&content).replace(':', "/")),
+        content: Some(content),
+        mode: 0o644,
+    });
+    descriptor
+}
+
+fn json_file(path: &str, content: &Value) -> ImageFile {
+    ImageFile {
+        path: path.to_owned(),
+        content: Some(content.to_string().into_bytes()),
+        mode: 0o644,
+    }
 }
 
 /// Returns the digest of some content in the form of descriptors.
@@ -201,22 +209,23 @@ mod tests {
 
     use super::*;
 
+    fn read_text(header: &[u8], from: usize, length: usize) -> String {
+        let field = &header[from..from + length];
+        let end = field.iter().position(|byte| *byte == 0).unwrap_or(length);
+        String::from_utf8(field[..end].to_vec()).unwrap()
+    }
+
     /// Reads the files of a tar file; headers are checked as far as a usual reader does.
     fn read(mut archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         while archive[0] != 0 {
             let (header, rest) = archive.split_at(BLOCK);
-            let text = |from: usize, length: usize| {
-                let field = &header[from..from + length];
-                let end = field.iter().position(|byte| *byte == 0).unwrap_or(length);
-                String::from_utf8(field[..end].to_vec()).unwrap()
-            };
             let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-            let own: u32 = header[148..156].iter().map(|byte| u32::from(*byte)).sum();
-            let told = u32::from_str_radix(&text(148, 6), 8).unwrap();
-            assert_eq!(told, sum - own + 8 * u32::from(b' '), "the header's sum");
-            let size = usize::from_str_radix(&text(124, 11), 8).unwrap();
-            files.insert(text(0, 100), rest[..size].to_vec());
+            let sum_field: u32 = header[148..156].iter().map(|byte| u32::from(*byte)).sum();
+            let checksum = u32::from_str_radix(&read_text(header, 148, 6), 8).unwrap();
+            assert_eq!(checksum, sum - sum_field + 8 * u32::from(b' '), "the header's sum");
+            let size = usize::from_str_radix(&read_text(header, 124, 11), 8).unwrap();
+            files.insert(read_text(header, 0, 100), rest[..size].to_vec());
             archive = &rest[size.next_multiple_of(BLOCK)..];
         }
         assert!(archive.len() >= 2 * BLOCK && archive.iter().all(|byte| *byte == 0));
@@ -231,6 +240,19 @@ mod tests {
         program
     }
 
+    fn parse_json(bytes: &[u8]) -> Value {
+        serde_json::from_slice(bytes).unwrap()
+    }
+
+    /// Returns the blob of a descriptor, after comparing the two.
+    fn checked_blob<'f>(files: &'f BTreeMap<String, Vec<u8>>, descriptor: &Value) -> &'f [u8] {
+        let digest = descriptor["digest"].as_str().unwrap();
+        let content = &files[&format!("blobs/{}", digest.replace(':', "/"))];
+        assert_eq!(super::digest(content), digest);
+        assert_eq!(descriptor["size"], content.len());
+        content
+    }
+
     #[test]
     fn every_digest_is_that_of_its_bytes() {
         let archive = of_program("localhost/weir:1", program(1)).unwrap();
@@ -240,33 +262,24 @@ mod tests {
             "the same bytes again"
         );
         let files = read(&archive);
-        let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
-        let blob = |about: &Value| {
-            let digest = about["digest"].as_str().unwrap();
-            let content = &files[&format!("blobs/{}", digest.replace(':', "/"))];
-            assert_eq!(super::digest(content), digest);
-            assert_eq!(about["size"], content.len());
-            content.clone()
-        };
-        assert_eq!(json(&files["oci-layout"])["imageLayoutVersion"], "1.0.0");
-        let index = json(&files["index.json"]);
-        let manifest = json(&blob(&index["manifests"][0]));
-        let configuration = json(&blob(&manifest["config"]));
-        let layer = blob(&manifest["layers"][0]);
-        assert_eq!(configuration["rootfs"]["diff_ids"][0], super::digest(&layer));
+        assert_eq!(parse_json(&files["oci-layout"])["imageLayoutVersion"], "1.0.0");
+        let index = parse_json(&files["index.json"]);
+        let manifest = parse_json(checked_blob(&files, &index["manifests"][0]));
+        let configuration = parse_json(checked_blob(&files, &manifest["config"]));
+        let layer = checked_blob(&files, &manifest["layers"][0]);
+        assert_eq!(configuration["rootfs"]["diff_ids"][0], super::digest(layer));
         assert_eq!(configuration["architecture"], "amd64");
         assert_eq!(configuration["config"]["Cmd"], json!(["wait"]));
-        let inside = read(&layer);
+        let inside = read(layer);
         assert_eq!(inside["weir"], program(1));
         assert_eq!(inside.keys().collect::<Vec<_>>(), ["tmp/", "weir"], "nothing else");
     }
 
     #[test]
     fn a_program_that_needs_libraries_is_refused() {
-        let refused = |program| of_program("x", program).unwrap_err();
-        assert_eq!(refused(program(3)), ImageError::Dynamic);
+        assert_eq!(of_program("x", program(3)).unwrap_err(), ImageError::Dynamic);
         for other in [b"#!/bin/sh\n".to_vec(), Vec::new(), program(1)[..40].to_vec()] {
-            assert_eq!(refused(other), ImageError::NotElf);
+            assert_eq!(of_program("x", other).unwrap_err(), ImageError::NotElf);
         }
     }
 }

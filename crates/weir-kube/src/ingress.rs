@@ -57,45 +57,45 @@ impl Cluster {
     /// missing, and what to do.
     pub fn ingress(&self, namespace: Option<&str>, name: &str) -> Result<Served, KubeError> {
         let inner = &self.inner;
-        let namespace = namespace.unwrap_or(&inner.namespace);
-        let place = format!("ingress/{namespace}/{name}");
-        let doing = format!("read {place}");
+        let namespace = namespace.unwrap_or(inner.namespace.as_str());
+        let ingress_name = format!("ingress/{namespace}/{name}");
+        let doing = format!("read {ingress_name}");
         let check = rights::check_ingress(inner, namespace);
         inner.run("ask what this user may do", check)?;
         let api: Api<Ingress> = Api::namespaced(inner.client.clone(), namespace);
-        let found = inner.run(&doing, async {
-            let found = api.get_opt(name).await;
-            found.map_err(|error| inner.failed(&doing, error))
+        let answer = inner.run(&doing, async {
+            let answer = api.get_opt(name).await;
+            answer.map_err(|error| inner.failed(&doing, error))
         })?;
-        let ingress = found.ok_or_else(|| unclear(&place, "does not exist".to_owned()))?;
-        let rule = rule(&ingress).map_err(|why| unclear(&place, why))?;
-        let services = services(inner);
-        let address = address(&ingress);
+        let ingress = answer.ok_or_else(|| unclear(&ingress_name, "does not exist".to_owned()))?;
+        let rule = first_rule(&ingress).map_err(|why| unclear(&ingress_name, why))?;
+        let services = list_services(inner);
+        let address = status_address(&ingress);
         let (service, how) = match (&address, &services) {
             (Some(address), Ok(all)) => {
-                let own = all.iter().find(|one| has_address(one, address));
-                (own, "the Service with that address".to_owned())
+                let service = all.iter().find(|service| has_address(service, address));
+                (service, "the Service with that address".to_owned())
             }
             (None, Ok(all)) => of_class(inner, &ingress, all, &rule)
                 .unwrap_or_else(|error| (None, error.to_string())),
             (_, Err(_)) => (None, String::new()),
         };
-        let found = Found {
-            place: &place,
+        let controller = ControllerMatch {
+            ingress_name: &ingress_name,
             service,
             how: &how,
             unlisted: services.as_ref().err().map(ToString::to_string),
         };
-        let (at, from) = found.address(address)?;
+        let (at, from) = controller.address(address)?;
         let pods = service.and_then(pods_of);
         let host = rule.host.clone().unwrap_or_else(|| bracketed(&at));
         let scheme = if rule.is_secure { "https" } else { "http" };
         let url = format!("{scheme}://{host}{}", rule.path);
         Ok(Served {
             said: vec![
-                format!("URL: {url} (the first rule of {place})"),
+                format!("URL: {url} (the first rule of {ingress_name})"),
                 format!("Address: {at} ({from})"),
-                format!("Proxy: {}", found.said_of(pods.as_ref(), &at)),
+                format!("Proxy: {}", controller.describe_pods(pods.as_ref(), &at)),
             ],
             url,
             to: format!("{}:{}", bracketed(&at), rule.port()),
@@ -105,9 +105,9 @@ impl Cluster {
 }
 
 /// The controller of an Ingress, as far as it was found.
-struct Found<'f> {
+struct ControllerMatch<'f> {
     /// Name of the Ingress, with its namespace.
-    place: &'f str,
+    ingress_name: &'f str,
     service: Option<&'f v1::Service>,
     /// Explanation how the Service was found, or why it was not.
     how: &'f str,
@@ -115,31 +115,36 @@ struct Found<'f> {
     unlisted: Option<String>,
 }
 
-impl Found<'_> {
+impl ControllerMatch<'_> {
     /// Returns the address to send requests to, and its origin in words.
     fn address(&self, of_status: Option<String>) -> Result<(String, String), KubeError> {
-        let (place, how) = (self.place, self.how);
+        let (ingress_name, how) = (self.ingress_name, self.how);
         match (of_status, self.service) {
-            (Some(address), _) => Ok((address, format!("the status of {place}"))),
+            (Some(address), _) => Ok((address, format!("the status of {ingress_name}"))),
             (None, Some(service)) => Ok((
                 cluster_ip(service).unwrap_or_default(),
-                format!("{}, {how}; {place} has none in its status", named(service)),
+                format!(
+                    "{}, {how}; {ingress_name} has none in its status",
+                    describe_service(service)
+                ),
             )),
             (None, None) => {
                 let why = self.unlisted.as_deref().unwrap_or(how);
                 let why = format!(
                     "has no address in its status, and its controller's Service is not found: {why}"
                 );
-                Err(unclear(place, why))
+                Err(unclear(ingress_name, why))
             }
         }
     }
 
     /// Describes the proxy's pods, or the reason why they are unknown.
-    fn said_of(&self, pods: Option<&ProxyPods>, at: &str) -> String {
+    fn describe_pods(&self, pods: Option<&ProxyPods>, at: &str) -> String {
         let why = match (pods, self.service, &self.unlisted) {
-            (Some(pods), Some(service), _) => return format!("pods {pods} ({})", named(service)),
-            (_, Some(service), _) => format!("{} selects none", named(service)),
+            (Some(pods), Some(service), _) => {
+                return format!("pods {pods} ({})", describe_service(service));
+            }
+            (_, Some(service), _) => format!("{} selects none", describe_service(service)),
             (_, None, Some(error)) => format!("Services cannot be listed ({error})"),
             (_, None, None) => format!("no Service has the address {at}"),
         };
@@ -148,7 +153,7 @@ impl Found<'_> {
 }
 
 /// Describes a Service by namespace and name.
-fn named(service: &v1::Service) -> String {
+fn describe_service(service: &v1::Service) -> String {
     let namespace = service.namespace().unwrap_or_default();
     format!("Service {namespace}/{}", service.name_any())
 }
@@ -159,12 +164,12 @@ fn bracketed(address: &str) -> String {
 }
 
 /// Creates the error for an Ingress whose URL or address is unknown.
-fn unclear(place: &str, why: String) -> KubeError {
-    KubeError::Ingress { what: format!("{place} {why}") }
+fn unclear(ingress_name: &str, why: String) -> KubeError {
+    KubeError::Ingress { what: format!("{ingress_name} {why}") }
 }
 
 /// Reads the first rule; fails if it is not a single URL.
-fn rule(ingress: &Ingress) -> Result<Rule, String> {
+fn first_rule(ingress: &Ingress) -> Result<Rule, String> {
     let spec = ingress.spec.clone().unwrap_or_default();
     let first = spec.rules.clone().unwrap_or_default().into_iter().next();
     let Some(first) = first else {
@@ -182,19 +187,28 @@ fn rule(ingress: &Ingress) -> Result<Rule, String> {
         return Err(format!("has the pattern {host} as the host of its first rule"));
     }
     let paths = first.http.map(|http| http.paths).unwrap_or_default();
-    let path = paths.into_iter().next().and_then(|one| one.path);
-    let path = path.filter(|path| !path.is_empty()).unwrap_or_else(|| "/".to_owned());
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-._~%!$&'+,;=:@".contains(c);
-    if !path.starts_with('/') || !path.chars().all(is_plain) {
+    let path = paths
+        .into_iter()
+        .next()
+        .and_then(|path| path.path)
+        .filter(|path| !path.is_empty())
+        .unwrap_or_else(|| "/".to_owned());
+    if !path.starts_with('/')
+        || !path.chars().all(|c| c.is_ascii_alphanumeric() || "/-._~%!$&'+,;=:@".contains(c))
+    {
         return Err(format!("has the pattern {path} as the path of its first rule"));
     }
-    let covers = |hosts: &Option<Vec<String>>| {
-        let hosts = hosts.as_deref().unwrap_or_default();
-        hosts.is_empty()
-            || host.as_ref().is_some_and(|host| hosts.iter().any(|one| is_for(one, host)))
-    };
-    let is_secure = spec.tls.iter().flatten().any(|tls| covers(&tls.hosts));
+    let is_secure = spec
+        .tls
+        .iter()
+        .flatten()
+        .any(|tls| covers(tls.hosts.as_deref().unwrap_or_default(), host.as_deref()));
     Ok(Rule { host, path, is_secure })
+}
+
+/// Returns true if a certificate for these names serves a host.
+fn covers(names: &[String], host: Option<&str>) -> bool {
+    names.is_empty() || host.is_some_and(|host| names.iter().any(|name| is_for(name, host)))
 }
 
 /// Returns true if a name of a certificate matches a host; its first label may be a star.
@@ -206,14 +220,14 @@ fn is_for(name: &str, host: &str) -> bool {
 }
 
 /// Returns the address that the controller has written to the Ingress's status.
-fn address(ingress: &Ingress) -> Option<String> {
+fn status_address(ingress: &Ingress) -> Option<String> {
     let status = ingress.status.as_ref()?.load_balancer.as_ref()?;
     let first = status.ingress.as_ref()?.first()?;
     first.ip.clone().or_else(|| first.hostname.clone())
 }
 
 /// Lists the Services of all namespaces.
-fn services(inner: &Inner) -> Result<Vec<v1::Service>, KubeError> {
+fn list_services(inner: &Inner) -> Result<Vec<v1::Service>, KubeError> {
     let api: Api<v1::Service> = Api::all(inner.client.clone());
     let doing = "list services of all namespaces";
     let list = inner.run(doing, async {
@@ -261,11 +275,11 @@ fn of_class<'s>(
     let named = spec
         .and_then(|spec| spec.ingress_class_name.as_ref())
         .or_else(|| ingress.annotations().get(CLASS));
-    let is_own = |class: &&IngressClass| match named {
+    let class = classes.items.iter().find(|class| match named {
         Some(name) => class.name_any() == *name,
         None => class.annotations().get(DEFAULT_CLASS).is_some_and(|is| is == "true"),
-    };
-    let Some(class) = classes.items.iter().find(is_own) else {
+    });
+    let Some(class) = class else {
         let words = match named {
             Some(name) => format!("there is no IngressClass {name}"),
             None => "it names no class, and the cluster has no default one".to_owned(),
@@ -273,10 +287,10 @@ fn of_class<'s>(
         return Ok((None, words));
     };
     let name = class.name_any();
-    let found = services
+    let service = services
         .iter()
         .find(|service| is_of(service.labels(), class.labels()) && serves(service, rule.port()));
-    let how = match found {
+    let how = match service {
         Some(_) => format!("of the controller of IngressClass {name}, by its labels"),
         None => format!(
             "no Service with port {} has the labels {} and {} of IngressClass {name}",
@@ -285,7 +299,7 @@ fn of_class<'s>(
             COMMON[1]
         ),
     };
-    Ok((found, how))
+    Ok((service, how))
 }
 
 /// Returns true if two objects come from one chart or manifest.
@@ -297,8 +311,8 @@ fn is_of(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> bo
 /// has port 443, but no port for clear text.
 fn serves(service: &v1::Service, port: u16) -> bool {
     let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_ref());
-    let has = |port: u16| ports.into_iter().flatten().any(|one| one.port == i32::from(port));
-    cluster_ip(service).is_some() && has(port) && has(80)
+    let numbers: Vec<i32> = ports.into_iter().flatten().map(|port| port.port).collect();
+    cluster_ip(service).is_some() && numbers.contains(&port.into()) && numbers.contains(&80)
 }
 
 /// Returns the selector of a Service's pods; `None` if the Service selects none.
@@ -318,45 +332,51 @@ mod tests {
         serde_json::from_value(json!({"metadata": {"name": "a"}, "spec": spec})).unwrap()
     }
 
+    fn rules(host: &str, path: &str) -> Value {
+        json!([{"host": host,
+            "http": {"paths": [{"path": path, "pathType": "Prefix", "backend": {}}]}}])
+    }
+
+    fn accepted(host: Option<&str>, path: &str, is_secure: bool) -> Result<Rule, &'static str> {
+        Ok(Rule { host: host.map(str::to_owned), path: path.to_owned(), is_secure })
+    }
+
     #[test]
     fn the_first_rule_is_a_url_or_is_refused() {
-        let rules = |host: &str, path: &str| json!([{"host": host, "http": {"paths": [{"path": path, "pathType": "Prefix", "backend": {}}]}}]);
-        let own = |host: Option<&str>, path: &str, is_secure| {
-            Ok(Rule { host: host.map(str::to_owned), path: path.to_owned(), is_secure })
-        };
         for (spec, expected) in [
-            (json!({"rules": rules("a.b", "/tea")}), own(Some("a.b"), "/tea", false)),
+            (json!({"rules": rules("a.b", "/tea")}), accepted(Some("a.b"), "/tea", false)),
             (
                 json!({"rules": rules("a.b", "/"), "tls": [{"hosts": ["x.y", "*.b"]}]}),
-                own(Some("a.b"), "/", true),
+                accepted(Some("a.b"), "/", true),
             ),
             (
                 json!({"rules": rules("a.b.c", "/"), "tls": [{"hosts": ["*.c", "b.c"]}]}),
-                own(Some("a.b.c"), "/", false),
+                accepted(Some("a.b.c"), "/", false),
             ),
-            (json!({"rules": rules("a.b", ""), "tls": [{}]}), own(Some("a.b"), "/", true)),
-            (json!({"rules": [{}]}), own(None, "/", false)),
-            (json!({"defaultBackend": {}}), own(None, "/", false)),
+            (json!({"rules": rules("a.b", ""), "tls": [{}]}), accepted(Some("a.b"), "/", true)),
+            (json!({"rules": [{}]}), accepted(None, "/", false)),
+            (json!({"defaultBackend": {}}), accepted(None, "/", false)),
             (json!({}), Err("has no rule")),
             (json!({"rules": rules("*.b", "/")}), Err("*.b as the host")),
             (json!({"rules": rules("a.b", "/x(/|$)(.*)")}), Err("as the path")),
         ] {
-            let found = rule(&ingress(spec.clone()));
+            let rule = first_rule(&ingress(spec.clone()));
             match expected {
-                Ok(expected) => assert_eq!(found.as_ref(), Ok(&expected), "{spec}"),
-                Err(words) => assert!(found.is_err_and(|why| why.contains(words)), "{spec}"),
+                Ok(expected) => assert_eq!(rule.as_ref(), Ok(&expected), "{spec}"),
+                Err(words) => assert!(rule.is_err_and(|why| why.contains(words)), "{spec}"),
             }
         }
     }
 
+    fn service(ports: &[u16], ip: &str) -> v1::Service {
+        let ports: Vec<Value> = ports.iter().map(|port| json!({"port": port})).collect();
+        serde_json::from_value(json!({"spec": {"clusterIP": ip, "ports": ports},
+            "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}, {"hostname": "lb.example"}]}}}))
+        .unwrap()
+    }
+
     #[test]
     fn the_service_of_a_controller_is_the_one_for_clients() {
-        let service = |ports: &[u16], ip: &str| -> v1::Service {
-            let ports: Vec<Value> = ports.iter().map(|port| json!({"port": port})).collect();
-            serde_json::from_value(json!({"spec": {"clusterIP": ip, "ports": ports},
-                "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}, {"hostname": "lb.example"}]}}}))
-            .unwrap()
-        };
         let both = service(&[80, 443], "10.96.0.1");
         for (service, port, expected) in [
             (&both, 443, true),

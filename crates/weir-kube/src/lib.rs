@@ -36,8 +36,8 @@ mod trouble;
 mod unplaced;
 mod workload;
 
-pub use asked::{NodeLabel, ProxyPods, Target, Toleration, Unclear, Wanted};
-pub use changes::{Changes, Left, PutBack, left_by_the_dead, left_by_this_process, undo};
+pub use asked::{NodeLabel, PodRequest, ProxyPods, Target, Toleration, Unclear};
+pub use changes::{Changes, ForeignChange, PutBack, left_by_the_dead, left_by_this_process, undo};
 pub use cluster::Cluster;
 pub use commands::{ask_port, in_pods};
 pub use conditions::not_taken;
@@ -60,13 +60,13 @@ pub use workload::{of_pods, replicas};
 
 /// Renders the pod that would change kernel settings of a node for a run, as a YAML document.
 pub fn render_for_node(image: &str, namespace: &str, (run, node): (&str, &str)) -> String {
-    objects::yaml(&objects::hand(image, objects::Place { namespace, run }, node))
+    objects::yaml(&objects::hand(image, objects::RunScope { namespace, run }, node))
 }
 
 /// Renders the objects that [`Cluster::start`] would create in a namespace for a run of this name, as YAML documents.
-pub fn render(wanted: &Wanted, namespace: &str, run: &str) -> String {
-    let place = objects::Place { namespace, run };
-    let job = objects::job(wanted, place);
-    let origin = objects::origin(wanted, place, None);
+pub fn render(wanted: &PodRequest, namespace: &str, run: &str) -> String {
+    let scope = objects::RunScope { namespace, run };
+    let job = objects::job(wanted, scope);
+    let origin = objects::origin(wanted, scope, None);
     [Some(job), origin].iter().flatten().map(objects::yaml).collect()
 }

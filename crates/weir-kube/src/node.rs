@@ -21,7 +21,7 @@ use crate::error::KubeError;
 use crate::generators;
 use crate::inner::{Hands, Inner};
 use crate::object_ref::ObjectRef;
-use crate::objects::{self, Place};
+use crate::objects::{self, RunScope};
 use crate::{health, pods, trouble, workload};
 
 /// JSON pointer to the value of a setting, in the object that represents the setting.
@@ -44,7 +44,7 @@ impl Cluster {
 }
 
 pub(crate) fn reach_by(inner: &Inner, image: &str) {
-    image.clone_into(&mut hands(inner).image);
+    image.clone_into(&mut lock_hands(inner).image);
 }
 
 /// Returns the image that is stored with a setting, which is needed to put the setting back.
@@ -52,7 +52,7 @@ pub(crate) fn image_of(kept: &Value) -> Option<&str> {
     kept["image"].as_str()
 }
 
-fn hands(inner: &Inner) -> MutexGuard<'_, Hands> {
+fn lock_hands(inner: &Inner) -> MutexGuard<'_, Hands> {
     inner.hands.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -71,8 +71,8 @@ pub fn nodes_of(cluster: &Cluster, object: &ObjectRef) -> Result<Vec<String>, Ku
 
 /// Reads a setting.
 pub(crate) fn now(inner: &Inner, object: &ObjectRef) -> Result<Value, KubeError> {
-    let image = hands(inner).image.clone();
-    asked(inner, object, &[]).map(|(boot, value)| text(&boot, &image, &value))
+    let image = lock_hands(inner).image.clone();
+    run_sysctl(inner, object, &[]).map(|(boot, value)| text(&boot, &image, &value))
 }
 
 /// Builds the object that represents a setting.
@@ -86,16 +86,20 @@ pub(crate) fn replace(
     object: &ObjectRef,
     (before, wanted): (&Value, &Value),
 ) -> Result<Option<Value>, KubeError> {
-    let value = |text: &Value| text["value"].as_str().unwrap_or_default().to_owned();
-    let (before, wanted) = (value(before), value(wanted));
-    let (boot, now) = asked(inner, object, &[&before, &wanted])?;
-    let image = hands(inner).image.clone();
+    let before = before["value"].as_str().unwrap_or_default();
+    let wanted = wanted["value"].as_str().unwrap_or_default();
+    let (boot, now) = run_sysctl(inner, object, &[before, wanted])?;
+    let image = lock_hands(inner).image.clone();
     Ok((now == wanted).then(|| text(&boot, &image, &now)))
 }
 
 /// Runs `weir sysctl` on the node and returns its output: the node's boot, and the value. An exec stream may lose the
 /// output of a short process. Running it again is safe, since a completed change is not repeated.
-fn asked(inner: &Inner, object: &ObjectRef, more: &[&str]) -> Result<(String, String), KubeError> {
+fn run_sysctl(
+    inner: &Inner,
+    object: &ObjectRef,
+    more: &[&str],
+) -> Result<(String, String), KubeError> {
     let command: Vec<String> = [objects::PROGRAM, "sysctl", &object.resource]
         .iter()
         .chain(more)
@@ -103,10 +107,10 @@ fn asked(inner: &Inner, object: &ObjectRef, more: &[&str]) -> Result<(String, St
         .collect();
     let (namespace, pod) = hand(inner, object)?;
     for _ in 0..ATTEMPTS {
-        let of = (&*namespace, &*pod);
-        let printed = commands::printed_in(inner, of, objects::CONTAINER, &command)
+        let target = (&*namespace, &*pod);
+        let output = commands::run_command_in(inner, target, objects::CONTAINER, &command)
             .map_err(|error| note(inner, &object.name, error))?;
-        if let Some((boot, value)) = printed.trim_end().split_once('\n') {
+        if let Some((boot, value)) = output.trim_end().split_once('\n') {
             return Ok((boot.to_owned(), value.to_owned()));
         }
     }
@@ -129,27 +133,27 @@ fn remember(inner: &Inner, node: &str, error: &KubeError) {
         KubeError::Node { why, .. } => why.clone(),
         error => error.to_string(),
     };
-    hands(inner).lost.insert(node.to_owned(), why);
+    lock_hands(inner).lost.insert(node.to_owned(), why);
 }
 
 /// Returns the pod through which an object's node is reached; creates it if none runs.
 fn hand(inner: &Inner, object: &ObjectRef) -> Result<(String, String), KubeError> {
     let node = &object.name;
-    let known = {
-        let hands = hands(inner);
+    let present = {
+        let hands = lock_hands(inner);
         if let Some(why) = hands.lost.get(node) {
             let (node, why) = (node.clone(), why.clone());
             return Err(KubeError::Node { node, why });
         }
         hands.pods.get(node).cloned()
     };
-    if let Some(pod) = known
-        && is_running(&found(inner, &pod)?)
+    if let Some(pod) = present
+        && is_running(&read_pod(inner, &pod)?)
     {
         return Ok(pod);
     }
     reach(inner, [object]).map_or(Ok(()), Err)?;
-    hands(inner).pods.get(node).cloned().ok_or_else(|| overdue(node))
+    lock_hands(inner).pods.get(node).cloned().ok_or_else(|| overdue(node))
 }
 
 /// Creates the missing pods for these nodes, all at once, and waits for them together. The reason for each failure is
@@ -166,7 +170,7 @@ pub(crate) fn reach<'a>(
     let mut coming = BTreeMap::new();
     let mut failed = Vec::new();
     for (node, object) in nodes {
-        hands(inner).lost.remove(node);
+        lock_hands(inner).lost.remove(node);
         match begin(inner, node, object) {
             Ok(pod) => drop(coming.insert(node, pod)),
             Err(error) => {
@@ -182,7 +186,7 @@ pub(crate) fn reach<'a>(
     while !coming.is_empty() {
         coming.retain(|node, pod| match state(inner, node, pod) {
             Ok(true) => {
-                hands(inner).pods.insert((*node).to_owned(), pod.clone());
+                lock_hands(inner).pods.insert((*node).to_owned(), pod.clone());
                 false
             }
             Ok(false) if Instant::now() > until => {
@@ -207,55 +211,56 @@ pub(crate) fn reach<'a>(
 
 /// Returns the running pod of a node, or creates one. Fails if the node is lost.
 fn begin(inner: &Inner, node: &str, object: &ObjectRef) -> Result<(String, String), KubeError> {
-    let known = hands(inner).pods.get(node).cloned();
-    if let Some(pod) = known
-        && is_running(&found(inner, &pod)?)
+    let present = lock_hands(inner).pods.get(node).cloned();
+    if let Some(pod) = present
+        && is_running(&read_pod(inner, &pod)?)
     {
         return Ok(pod);
     }
     if let Some(why) = health::lost(inner, node) {
-        let node = node.to_owned();
-        return Err(KubeError::Node { node, why });
+        return Err(KubeError::Node { node: node.to_owned(), why });
     }
     let name = generators::name()?;
-    let place = Place { namespace: &object.namespace, run: &name };
-    let pod = objects::hand(&hands(inner).image, place, node);
-    let what = format!("the privileged pod that sets {object}");
-    let made = generators::make::<v1::Pod>(inner, &object.namespace, pod, &what);
-    inner.run("create a pod", made)?;
+    let scope = RunScope { namespace: &object.namespace, run: &name };
+    let pod = objects::hand(&lock_hands(inner).image, scope, node);
+    let purpose = format!("the privileged pod that sets {object}");
+    let creation = generators::make::<v1::Pod>(inner, &object.namespace, pod, &purpose);
+    inner.run("create a pod", creation)?;
     let pod = (object.namespace.clone(), name);
     // From now on it is removed at the end.
-    hands(inner).pods.insert(node.to_owned(), pod.clone());
+    lock_hands(inner).pods.insert(node.to_owned(), pod.clone());
     Ok(pod)
 }
 
 /// Returns true if the pod of a node can be used; fails if it never will be usable.
 fn state(inner: &Inner, node: &str, pod: &(String, String)) -> Result<bool, KubeError> {
-    let now = found(inner, pod)?;
+    let now = read_pod(inner, pod)?;
     let (is_running, is_ready) = (is_running(&now), now.as_ref().is_some_and(pods::is_ready));
     if is_running && is_ready {
         return Ok(true);
     }
     // What runs there is not heard of when its node is not.
     if let Some(why) = health::lost(inner, node) {
-        let node = node.to_owned();
-        return Err(KubeError::Node { node, why });
+        return Err(KubeError::Node { node: node.to_owned(), why });
     }
     let trouble = now.as_ref().and_then(trouble::of_pod);
     match trouble.filter(|trouble| trouble.is_final) {
         None => Ok(is_running),
         Some(trouble) => {
-            let told = pods::told_in(inner, &pod.0, ("pod", &pod.1), trouble);
-            Err(inner.within(WITHIN, told).unwrap_or_else(|| overdue(&pod.1)))
+            let report = pods::report_in(inner, &pod.0, ("pod", &pod.1), trouble);
+            Err(inner.within(WITHIN, report).unwrap_or_else(|| overdue(&pod.1)))
         }
     }
 }
 
-fn found(inner: &Inner, (namespace, pod): &(String, String)) -> Result<Option<v1::Pod>, KubeError> {
+fn read_pod(
+    inner: &Inner,
+    (namespace, pod): &(String, String),
+) -> Result<Option<v1::Pod>, KubeError> {
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), namespace);
     inner.run("read a pod", async {
-        let found = api.get_opt(pod).await;
-        found.map_err(|error| inner.failed("read a pod", error))
+        let answer = api.get_opt(pod).await;
+        answer.map_err(|error| inner.failed("read a pod", error))
     })
 }
 
@@ -272,7 +277,7 @@ fn overdue(pod: &str) -> KubeError {
 /// deleted end by themselves, or by `weir restore`.
 pub(crate) fn leave(inner: &Inner) -> Vec<(String, String)> {
     let (pods, lost) = {
-        let mut hands = hands(inner);
+        let mut hands = lock_hands(inner);
         (std::mem::take(&mut hands.pods), std::mem::take(&mut hands.lost))
     };
     for (namespace, pod) in pods.values() {
@@ -286,8 +291,9 @@ pub(crate) fn leave(inner: &Inner) -> Vec<(String, String)> {
 /// left.
 pub(crate) fn await_gone(inner: &Inner, pods: &[(String, String)]) {
     let until = Instant::now() + GONE;
-    let is_there = |pod: &(String, String)| matches!(found(inner, pod), Ok(Some(_)));
-    while Instant::now() < until && pods.iter().any(is_there) {
+    while Instant::now() < until
+        && pods.iter().any(|pod| matches!(read_pod(inner, pod), Ok(Some(_))))
+    {
         std::thread::sleep(LOOK);
     }
 }

@@ -61,7 +61,6 @@ impl ObjectRef {
     /// outermost missing one, because custom resources keep empty parents.
     pub fn held(&self, object: &Value, at: &str) -> (String, Value) {
         let (whole, _) = pointer::whole(at);
-        let found = |at: &str| pointer::get(object, at);
         let keeps_empty = self.group().contains('.')
             && !self.group().ends_with(".k8s.io")
             && whole.starts_with("/spec/");
@@ -72,9 +71,9 @@ impl ObjectRef {
             .map(|end| &whole[..end])
             .filter(|_| keeps_empty)
             .into_iter()
-            .find(|at| found(at).is_none());
+            .find(|at| pointer::get(object, at).is_none());
         let at = missing.unwrap_or(whole);
-        (at.to_owned(), found(at).cloned().unwrap_or_default())
+        (at.to_owned(), pointer::get(object, at).cloned().unwrap_or_default())
     }
 
     /// Returns the API group; empty for the core group.
@@ -99,11 +98,11 @@ impl ObjectRef {
 
     /// Reads the object; `None` if it does not exist.
     pub(crate) fn now(&self, inner: &Inner) -> Result<Option<Value>, KubeError> {
-        let found = inner.run(&format!("read {self}"), async {
-            let found = self.api(inner).get_opt(&self.name).await;
-            found.map_err(|error| inner.failed(&format!("read {self}"), error))
+        let object = inner.run(&format!("read {self}"), async {
+            let answer = self.api(inner).get_opt(&self.name).await;
+            answer.map_err(|error| inner.failed(&format!("read {self}"), error))
         })?;
-        found
+        object
             .map(|object| serde_json::to_value(object).map_err(|error| self.odd(&error)))
             .transpose()
     }
@@ -173,28 +172,28 @@ mod tests {
 
     #[test]
     fn what_would_have_to_be_put_back_is_held() {
-        let of = |api: &str| ObjectRef {
-            api: api.to_owned(),
-            kind: "K".to_owned(),
-            resource: "ks".to_owned(),
-            namespace: "n".to_owned(),
-            name: "k".to_owned(),
-        };
         let object = json!({"spec": {"a": {"b": 1}, "list": [{"n": "x"}]}, "data": {"f": "text"}});
-        let (own, usual) = ("gateway.envoyproxy.io/v1alpha1", "networking.k8s.io/v1");
+        let (custom, usual) = ("gateway.envoyproxy.io/v1alpha1", "networking.k8s.io/v1");
         for (api, at, expected, value) in [
-            (own, "/spec/a/b", "/spec/a/b", json!(1)),
-            (own, "/spec/a/c", "/spec/a/c", json!(null)),
-            (own, "/spec/c/d/e", "/spec/c", json!(null)),
-            (own, "/spec/list/[n=x]/v", "/spec/list", json!([{"n": "x"}])),
-            (own, "/spec/list/0/v", "/spec/list", json!([{"n": "x"}])),
-            (own, "/spec/others/[n=x]/v", "/spec/others", json!(null)),
-            (own, "/metadata/annotations/a", "/metadata/annotations/a", json!(null)),
+            (custom, "/spec/a/b", "/spec/a/b", json!(1)),
+            (custom, "/spec/a/c", "/spec/a/c", json!(null)),
+            (custom, "/spec/c/d/e", "/spec/c", json!(null)),
+            (custom, "/spec/list/[n=x]/v", "/spec/list", json!([{"n": "x"}])),
+            (custom, "/spec/list/0/v", "/spec/list", json!([{"n": "x"}])),
+            (custom, "/spec/others/[n=x]/v", "/spec/others", json!(null)),
+            (custom, "/metadata/annotations/a", "/metadata/annotations/a", json!(null)),
             (usual, "/metadata/annotations/a", "/metadata/annotations/a", json!(null)),
             ("v1", "/data/f#/a/b", "/data/f", json!("text")),
             ("apps/v1", "/spec/c/d", "/spec/c/d", json!(null)),
         ] {
-            let held = of(api).held(&object, at);
+            let reference = ObjectRef {
+                api: api.to_owned(),
+                kind: "K".to_owned(),
+                resource: "ks".to_owned(),
+                namespace: "n".to_owned(),
+                name: "k".to_owned(),
+            };
+            let held = reference.held(&object, at);
             assert_eq!(held, (expected.to_owned(), value), "{api} {at}");
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::asked::{Toleration, Wanted};
+use crate::asked::{PodRequest, Toleration};
 
 /// Label of all objects of weir's, and its value.
 pub(crate) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "weir");
@@ -49,13 +49,13 @@ pub(crate) fn everything() -> String {
 
 /// Namespace and run of objects.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct RunScope<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) run: &'a str,
 }
 
 /// Returns the labels of a role's objects.
-fn labels(run: &str, role: &str) -> Value {
+fn render_labels(run: &str, role: &str) -> Value {
     json!({
         "app.kubernetes.io/name": "weir",
         MANAGED_BY.0: MANAGED_BY.1,
@@ -66,7 +66,7 @@ fn labels(run: &str, role: &str) -> Value {
 
 /// Returns the metadata of a role's pods.
 fn about_pods(run: &str, role: &str) -> Value {
-    let mut labels = labels(run, role);
+    let mut labels = render_labels(run, role);
     // A mesh's proxy in the pod would be measured as well.
     labels["sidecar.istio.io/inject"] = json!("false");
     json!({
@@ -81,11 +81,11 @@ fn about_pods(run: &str, role: &str) -> Value {
 
 /// Renders the generators of a run as one Job, with a pod for each index. A lost pod is not replaced, since the trial
 /// is lost with it.
-pub(crate) fn job(wanted: &Wanted, Place { namespace, run }: Place<'_>) -> Value {
+pub(crate) fn job(wanted: &PodRequest, RunScope { namespace, run }: RunScope<'_>) -> Value {
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": run, "namespace": namespace, "labels": labels(run, GENERATOR)},
+        "metadata": {"name": run, "namespace": namespace, "labels": render_labels(run, GENERATOR)},
         "spec": {
             "completions": wanted.generators,
             "parallelism": wanted.generators,
@@ -103,8 +103,8 @@ pub(crate) fn job(wanted: &Wanted, Place { namespace, run }: Place<'_>) -> Value
 
 /// Renders the origin server's pod; `None` if none is wanted. The pod ends with the Job, whose uid is `owner`.
 pub(crate) fn origin(
-    wanted: &Wanted,
-    Place { namespace, run }: Place<'_>,
+    wanted: &PodRequest,
+    RunScope { namespace, run }: RunScope<'_>,
     owner: Option<&str>,
 ) -> Option<Value> {
     let options = wanted.origin.as_ref()?.iter().map(String::as_str);
@@ -126,7 +126,7 @@ pub(crate) fn origin(
 }
 
 /// Renders a privileged pod in the network namespace of a node, which reads and changes kernel settings there.
-pub(crate) fn hand(image: &str, Place { namespace, run }: Place<'_>, node: &str) -> Value {
+pub(crate) fn hand(image: &str, RunScope { namespace, run }: RunScope<'_>, node: &str) -> Value {
     let mut metadata = about_pods(run, NODE);
     metadata["name"] = json!(run);
     metadata["namespace"] = json!(namespace);
@@ -162,7 +162,7 @@ pub(crate) fn hand(image: &str, Place { namespace, run }: Place<'_>, node: &str)
 }
 
 /// Renders a pod, with its command, that complies with the strictest of the Pod Security Standards.
-fn pod(wanted: &Wanted, run: &str, arguments: &[&str]) -> Value {
+fn pod(wanted: &PodRequest, run: &str, arguments: &[&str]) -> Value {
     // Requests that equal limits make the pod Guaranteed; with whole CPUs, the kubelet's static policy then gives it
     // CPUs of its own.
     let room = json!({
@@ -217,19 +217,13 @@ fn toleration(wanted: &Toleration) -> Value {
 
 /// Renders the affinity that keeps pods of a run off each other's nodes and off the proxy's: a pod that shares CPUs
 /// with the proxy affects the measurement.
-fn apart(wanted: &Wanted, run: &str) -> Value {
-    let term = |labels: Value| {
-        json!({
-            "labelSelector": {"matchLabels": labels},
-            "topologyKey": "kubernetes.io/hostname",
-        })
-    };
-    let mut terms = vec![term(json!({MANAGED_BY.0: MANAGED_BY.1, RUN: run}))];
+fn apart(wanted: &PodRequest, run: &str) -> Value {
+    let mut terms = vec![render_term(&json!({MANAGED_BY.0: MANAGED_BY.1, RUN: run}))];
     if let Some(proxy) = &wanted.proxy {
         let labels: BTreeMap<_, _> = proxy.labels.iter().cloned().collect();
-        let mut one = term(json!(labels));
-        one["namespaces"] = json!([proxy.namespace]);
-        terms.push(one);
+        let mut term = render_term(&json!(labels));
+        term["namespaces"] = json!([proxy.namespace]);
+        terms.push(term);
     }
     if wanted.share_nodes {
         let terms: Vec<Value> =
@@ -238,6 +232,13 @@ fn apart(wanted: &Wanted, run: &str) -> Value {
     } else {
         json!({"requiredDuringSchedulingIgnoredDuringExecution": terms})
     }
+}
+
+fn render_term(labels: &Value) -> Value {
+    json!({
+        "labelSelector": {"matchLabels": labels},
+        "topologyKey": "kubernetes.io/hostname",
+    })
 }
 
 /// Formats an object as a YAML document.
@@ -253,10 +254,10 @@ mod tests {
 
     use super::*;
 
-    const PLACE: Place<'_> = Place { namespace: "bench", run: "weir-1" };
+    const SCOPE: RunScope<'_> = RunScope { namespace: "bench", run: "weir-1" };
 
-    fn wanted() -> Wanted {
-        Wanted {
+    fn wanted() -> PodRequest {
+        PodRequest {
             generators: 3,
             image: "localhost/weir:test".to_owned(),
             cpus: 2,
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn generators_are_one_job_that_keeps_apart() {
-        let job = job(&wanted(), PLACE);
+        let job = super::job(&wanted(), SCOPE);
         let spec = &job["spec"];
         assert_eq!((&spec["completions"], &spec["parallelism"]), (&json!(3), &json!(3)));
         assert_eq!(spec["completionMode"], "Indexed");
@@ -283,15 +284,14 @@ mod tests {
         let pod = &spec["template"]["spec"];
         let terms =
             &pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-        let labels = |at: usize| &terms[at]["labelSelector"]["matchLabels"];
-        assert_eq!(labels(0)[RUN], "weir-1");
-        assert_eq!(labels(1)["app"], "proxy");
+        assert_eq!(terms[0]["labelSelector"]["matchLabels"][RUN], "weir-1");
+        assert_eq!(terms[1]["labelSelector"]["matchLabels"]["app"], "proxy");
         assert_eq!(terms[1]["namespaces"], json!(["ingress"]));
         let room = &pod["containers"][0]["resources"];
         assert_eq!(room["requests"], room["limits"]);
         assert_eq!(pod["tolerations"][1], json!({"key": "gpu", "operator": "Exists"}));
-        let shared = Wanted { share_nodes: true, ..wanted() };
-        let pod = &super::job(&shared, PLACE)["spec"]["template"]["spec"];
+        let shared = PodRequest { share_nodes: true, ..wanted() };
+        let pod = &super::job(&shared, SCOPE)["spec"]["template"]["spec"];
         let affinity = &pod["affinity"]["podAntiAffinity"];
         assert!(affinity["requiredDuringSchedulingIgnoredDuringExecution"].is_null());
         assert!(affinity["preferredDuringSchedulingIgnoredDuringExecution"].is_array());
@@ -299,19 +299,19 @@ mod tests {
 
     #[test]
     fn an_origin_server_ends_with_its_job() {
-        let origin = origin(&wanted(), PLACE, Some("1-2-3")).unwrap();
+        let origin = super::origin(&wanted(), SCOPE, Some("1-2-3")).unwrap();
         assert_eq!(origin["metadata"]["ownerReferences"][0]["uid"], "1-2-3");
         assert_eq!(origin["metadata"]["labels"][ROLE], ORIGIN);
         let container = &origin["spec"]["containers"][0];
         let command = json!(["/weir", "origin", "--listen", "0.0.0.0:8000", "--size", "600"]);
         assert_eq!(container["command"], command);
-        let none = Wanted { origin: None, ..wanted() };
-        assert_eq!(super::origin(&none, PLACE, None), None);
+        let none = PodRequest { origin: None, ..wanted() };
+        assert_eq!(super::origin(&none, SCOPE, None), None);
     }
 
     #[test]
     fn what_is_rendered_is_what_is_made() {
-        let mut job = job(&wanted(), PLACE);
+        let mut job = super::job(&wanted(), SCOPE);
         // What YAML would read as something else.
         job["metadata"]["annotations"] =
             json!({"a": "no", "b": "1e3", "c": ": #", "d": ["", [1], {}, {"e": [{"f": null}]}]});

@@ -94,12 +94,12 @@ pub(crate) async fn events_in(inner: &Inner, namespace: &str, name: &str) -> Vec
     events
 }
 
-pub(crate) async fn told(inner: &Inner, kind: &str, name: &str, trouble: Trouble) -> KubeError {
-    told_in(inner, &inner.namespace, (kind, name), trouble).await
+pub(crate) async fn report(inner: &Inner, kind: &str, name: &str, trouble: Trouble) -> KubeError {
+    report_in(inner, &inner.namespace, (kind, name), trouble).await
 }
 
 /// Creates the error for an object that does not run, with its events.
-pub(crate) async fn told_in(
+pub(crate) async fn report_in(
     inner: &Inner,
     namespace: &str,
     (kind, name): (&str, &str),

@@ -49,11 +49,11 @@ pub fn take(object: &mut Value, at: &str) {
 impl Pointer {
     pub(crate) fn parse(text: &str) -> Pointer {
         let steps = text.split('/').skip(1).map(|word| {
-            let word = word.replace("~1", "/").replace("~0", "~");
-            let inside = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
+            let key = word.replace("~1", "/").replace("~0", "~");
+            let inside = key.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
             match inside.and_then(|inside| inside.split_once('=')) {
                 Some((field, is)) => Step::Element { field: field.to_owned(), is: is.to_owned() },
-                None => Step::Key(word),
+                None => Step::Key(key),
             }
         });
         Pointer(steps.collect())
@@ -132,12 +132,12 @@ impl Step {
                     *value = json!([]);
                 }
                 let elements = value.as_array_mut()?;
-                let known = elements.iter().position(|element| element[field] == **is);
-                let place = known.unwrap_or_else(|| {
+                let position = elements.iter().position(|element| element[field] == **is);
+                let index = position.unwrap_or_else(|| {
                     elements.push(json!({field: is}));
                     elements.len() - 1
                 });
-                elements.get_mut(place)
+                elements.get_mut(index)
             }
         }
     }
@@ -148,9 +148,13 @@ impl Step {
             *into = json!([]);
         }
         if let Value::Array(elements) = into {
-            let place =
-                former.as_array().into_iter().flatten().take_while(|one| *one != element).count();
-            elements.insert(place.min(elements.len()), element.clone());
+            let position = former
+                .as_array()
+                .into_iter()
+                .flatten()
+                .take_while(|other| *other != element)
+                .count();
+            elements.insert(position.min(elements.len()), element.clone());
         }
     }
 
@@ -235,10 +239,7 @@ const FROM: &str = "$from";
 pub(crate) fn resolved(value: &Value, object: &Value) -> Result<Value, String> {
     match value {
         Value::Object(map) => match map.get(FROM).and_then(Value::as_str) {
-            Some(at) => {
-                let found = Pointer::parse(at).get(object);
-                found.cloned().ok_or_else(|| at.to_owned())
-            }
+            Some(at) => Pointer::parse(at).get(object).cloned().ok_or_else(|| at.to_owned()),
             None => map
                 .iter()
                 .map(|(key, value)| Ok((key.clone(), resolved(value, object)?)))
@@ -275,8 +276,7 @@ fn add(
         let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
         match sent.get(key) {
             Some(sent) => {
-                let former = former.and_then(|former| former.get(key));
-                add(&at, (sent, value), former, all);
+                add(&at, (sent, value), former.and_then(|former| former.get(key)), all);
             }
             None if former.is_none() => all.push((at, value.clone())),
             None => {}
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn what_is_set_is_read_and_put_back_to_the_byte() {
         let sysctls = "/spec/template/spec/securityContext/sysctls/[name=net.core.somaxconn]/value";
-        let other = json!({"spec": {"template": {"spec": {"securityContext":
+        let with_other_sysctl = json!({"spec": {"template": {"spec": {"securityContext":
             {"sysctls": [{"name": "a", "value": "1"}]}}}}});
         for (at, object) in [
             ("/data/keep-alive", json!({"kind": "ConfigMap"})),
@@ -300,7 +300,7 @@ mod tests {
             ("/data/a~1b~0c", json!({"data": {"x": "y"}})),
             (sysctls, json!({"spec": {"template": {"spec": {"securityContext": {}}}}})),
             (sysctls, json!({"spec": {"template": {"spec": {}}}})),
-            (sysctls, other),
+            (sysctls, with_other_sysctl),
             (
                 "/spec/template/spec/initContainers/[name=weir-sysctls]",
                 json!({"spec": {"template": {"spec": {"containers": []}}}}),
@@ -328,6 +328,13 @@ mod tests {
             pointer.put_back(&mut now, &object);
             assert_eq!(now, object, "{at}: twice");
         }
+    }
+
+    fn sorted_compressors(object: &Value) -> Vec<String> {
+        let list = object["spec"]["compressor"].as_array();
+        let mut texts: Vec<String> = list.into_iter().flatten().map(Value::to_string).collect();
+        texts.sort();
+        texts
     }
 
     #[test]
@@ -364,13 +371,7 @@ mod tests {
             for pointer in [&pointer, &length] {
                 pointer.put_back(&mut now, &object);
             }
-            let sorted = |object: &Value| {
-                let list = object["spec"]["compressor"].as_array().cloned();
-                let mut list: Vec<String> = list.iter().flatten().map(Value::to_string).collect();
-                list.sort();
-                list
-            };
-            assert_eq!(sorted(&now), sorted(&object));
+            assert_eq!(sorted_compressors(&now), sorted_compressors(&object));
         }
     }
 

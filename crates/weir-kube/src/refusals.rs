@@ -37,7 +37,7 @@ impl Refusals {
         now: &Value,
     ) -> Option<Trouble> {
         // A Deployment has a condition for it, a DaemonSet its events alone.
-        let said = match object.resource.as_str() {
+        let message = match object.resource.as_str() {
             "deployments" => replica_failure(now),
             _ => {
                 let mut events = refused(inner, object)
@@ -46,12 +46,12 @@ impl Refusals {
                 events.next_back().and_then(|event| event.message)
             }
         };
-        let Some(said) = said else {
+        let Some(message) = message else {
             self.since = None;
             return None;
         };
         let since = *self.since.get_or_insert_with(Instant::now);
-        (since.elapsed() > REFUSED).then(|| trouble::of_refused_pods(&said))
+        (since.elapsed() > REFUSED).then(|| trouble::of_refused_pods(&message))
     }
 }
 
@@ -78,12 +78,11 @@ mod tests {
 
     #[test]
     fn a_deployment_says_which_pods_it_could_not_make() {
-        let failed = |status: &str| {
-            json!({"status": {"conditions": [{"type": "Available", "status": "True"},
-                {"type": "ReplicaFailure", "status": status, "message": "forbidden"}]}})
-        };
-        assert_eq!(replica_failure(&failed("True")).as_deref(), Some("forbidden"));
-        assert_eq!(replica_failure(&failed("False")), None);
+        for (status, expected) in [("True", Some("forbidden")), ("False", None)] {
+            let failed = json!({"status": {"conditions": [{"type": "Available", "status": "True"},
+                {"type": "ReplicaFailure", "status": status, "message": "forbidden"}]}});
+            assert_eq!(replica_failure(&failed).as_deref(), expected);
+        }
         assert_eq!(replica_failure(&json!({"status": {}})), None);
     }
 }

@@ -35,22 +35,22 @@ pub struct Removed {
 pub fn remove(cluster: &Cluster, dry_run: bool) -> Result<Vec<Removed>, KubeError> {
     cluster.check_rights()?;
     let inner = &cluster.inner;
-    let found = inner.run("list what weir has left", left(inner))?;
-    if dry_run || found.is_empty() {
-        return Ok(found);
+    let removed = inner.run("list what weir has left", list_objects(inner))?;
+    if dry_run || removed.is_empty() {
+        return Ok(removed);
     }
     let work = async {
         // A Job's pods go with it; those that have lost their Job are asked to go themselves.
-        delete::<Job>(inner, &found, "Job").await?;
-        delete::<Pod>(inner, &found, "Pod").await?;
+        delete::<Job>(inner, &removed, "Job").await?;
+        delete::<Pod>(inner, &removed, "Pod").await?;
         let until = Instant::now() + WITHIN;
         while Instant::now() < until {
-            let left = inner.answer("list what weir has left", left(inner));
-            if left.await?.is_empty() {
+            let listing = inner.answer("list what weir has left", list_objects(inner));
+            if listing.await?.is_empty() {
                 return Ok(());
             }
             // Nobody says of a node that is lost that a pod has ended there.
-            let stuck = inner.answer("list what weir has left", stuck(inner));
+            let stuck = inner.answer("list what weir has left", find_lost_node(inner));
             if let Some((node, why)) = stuck.await? {
                 return Err(KubeError::Node { node, why });
             }
@@ -59,7 +59,7 @@ pub fn remove(cluster: &Cluster, dry_run: bool) -> Result<Vec<Removed>, KubeErro
         Err(overdue())
     };
     let done = inner.within(WITHIN + Duration::from_secs(15), work);
-    done.unwrap_or_else(|| Err(overdue())).map(|()| found)
+    done.unwrap_or_else(|| Err(overdue())).map(|()| removed)
 }
 
 fn overdue() -> KubeError {
@@ -67,7 +67,7 @@ fn overdue() -> KubeError {
 }
 
 /// Returns a lost node and the reason, if all remaining pods are on lost nodes; else `None`.
-async fn stuck(inner: &Inner) -> Result<Option<(String, String)>, KubeError> {
+async fn find_lost_node(inner: &Inner) -> Result<Option<(String, String)>, KubeError> {
     let mut lost = None;
     for pod in all::<Pod>(inner).await? {
         let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
@@ -84,7 +84,7 @@ fn name(of: &ObjectMeta) -> String {
 }
 
 /// Lists the Jobs and Pods that have weir's label.
-async fn left(inner: &Inner) -> Result<Vec<Removed>, KubeError> {
+async fn list_objects(inner: &Inner) -> Result<Vec<Removed>, KubeError> {
     let jobs = names::<Job>(inner, "Job").await?;
     let pods = names::<Pod>(inner, "Pod").await?;
     Ok(jobs.into_iter().chain(pods).collect())
@@ -104,9 +104,10 @@ impl Kind for Pod {}
 async fn all<K: Kind>(inner: &Inner) -> Result<Vec<K>, KubeError> {
     let api: Api<K> = Api::namespaced(inner.client.clone(), &inner.namespace);
     let labelled = ListParams::default().labels(&objects::everything());
-    let list = api.list(&labelled).await;
-    let list = list.map_err(|error| inner.failed("list what weir has left", error))?;
-    Ok(list.items)
+    match api.list(&labelled).await {
+        Ok(list) => Ok(list.items),
+        Err(error) => Err(inner.failed("list what weir has left", error)),
+    }
 }
 
 async fn names<K: Kind>(inner: &Inner, kind: &'static str) -> Result<Vec<Removed>, KubeError> {

@@ -84,25 +84,25 @@ pub struct Used {
 fn rules_of(used: &Used) -> BTreeMap<&str, Vec<Rule<'_>>> {
     let mut rules: BTreeMap<&str, Vec<Rule<'_>>> = BTreeMap::new();
     for object in &used.changed {
-        let own = rules.entry(&object.namespace).or_default();
-        own.push(of_object(object, &["get", "update"]));
+        let namespace_rules = rules.entry(&object.namespace).or_default();
+        namespace_rules.push(of_object(object, &["get", "update"]));
         if object.group() == "apps" {
-            add_new(own, [PODS, REPLICA_SETS, EVENTS]);
+            add_new(namespace_rules, [PODS, REPLICA_SETS, EVENTS]);
         }
         if object.resource == "daemonsets" {
-            add_new(own, [REVISIONS]);
+            add_new(namespace_rules, [REVISIONS]);
         }
     }
-    let asked = match used.asks {
+    let access = match used.asks {
         Asks::Command => EXEC,
         Asks::Port => FORWARD,
     };
     for object in &used.asked {
-        let own = rules.entry(&object.namespace).or_default();
+        let namespace_rules = rules.entry(&object.namespace).or_default();
         if !used.changed.contains(object) {
-            own.push(of_object(object, &["get"]));
+            namespace_rules.push(of_object(object, &["get"]));
         }
-        add_new(own, [PODS, asked, EVENTS]);
+        add_new(namespace_rules, [PODS, access, EVENTS]);
     }
     rules
 }
@@ -113,10 +113,9 @@ fn of_object<'o>(object: &'o ObjectRef, verbs: &'o [&'o str]) -> Rule<'o> {
 
 /// Adds rules for resources that have none yet.
 fn add_new<'r, const N: usize>(rules: &mut Vec<Rule<'r>>, more: [Rule<'r>; N]) {
-    for one in more {
-        let mut known = rules.iter();
-        if !known.any(|known| known.resource == one.resource && known.name.is_none()) {
-            rules.push(one);
+    for new in more {
+        if !rules.iter().any(|rule| rule.resource == new.resource && rule.name.is_none()) {
+            rules.push(new);
         }
     }
 }
@@ -124,15 +123,13 @@ fn add_new<'r, const N: usize>(rules: &mut Vec<Rule<'r>>, more: [Rule<'r>; N]) {
 /// Checks that the user has all rights that the pods of generators need.
 pub(crate) async fn check(inner: &Inner) -> Result<(), KubeError> {
     let namespace = &inner.namespace;
-    let manifest = |user: &str| manifest(namespace, user);
-    check_all(inner, namespace, &RULES, &manifest).await
+    check_all(inner, namespace, &RULES, &|user: &str| manifest(namespace, user)).await
 }
 
 /// Checks that the user has all rights that a study needs on objects of others.
 pub(crate) async fn check_used(inner: &Inner, used: &Used) -> Result<(), KubeError> {
-    let manifest = |user: &str| manifest_of(used, user);
     for (namespace, rules) in rules_of(used) {
-        check_all(inner, namespace, &rules, &manifest).await?;
+        check_all(inner, namespace, &rules, &|user: &str| manifest_of(used, user)).await?;
     }
     Ok(())
 }
@@ -140,8 +137,8 @@ pub(crate) async fn check_used(inner: &Inner, used: &Used) -> Result<(), KubeErr
 /// Checks that the user may read the Ingresses of a namespace. Rights in the whole cluster are not checked, since they
 /// are optional.
 pub(crate) async fn check_ingress(inner: &Inner, namespace: &str) -> Result<(), KubeError> {
-    let manifest = |user: &str| manifest_of_ingress(namespace, user);
-    check_all(inner, namespace, &[INGRESSES], &manifest).await
+    let render = &|user: &str| manifest_of_ingress(namespace, user);
+    check_all(inner, namespace, &[INGRESSES], render).await
 }
 
 async fn check_all(
@@ -173,7 +170,7 @@ async fn check_all(
     if missing.is_empty() {
         return Ok(());
     }
-    let user = user(inner).await;
+    let user = ask_user(inner).await;
     Err(KubeError::Rights {
         context: inner.context.clone(),
         namespace: namespace.to_owned(),
@@ -200,7 +197,7 @@ fn attributes(namespace: &str, rule: &Rule<'_>, verb: &str) -> ResourceAttribute
 }
 
 /// Returns the user's name as the API server knows it; `USER` if the query fails.
-async fn user(inner: &Inner) -> String {
+async fn ask_user(inner: &Inner) -> String {
     let reviews: Api<SelfSubjectReview> = Api::all(inner.client.clone());
     let review = reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await;
     let name = review.ok().and_then(|review| review.status?.user_info?.username);
@@ -209,35 +206,37 @@ async fn user(inner: &Inner) -> String {
 
 /// Renders the Role and the RoleBinding that grant a user the rights that weir needs in a namespace, as YAML documents.
 pub fn manifest(namespace: &str, user: &str) -> String {
-    documents(ROLE, namespace, &RULES, user)
+    render_in_namespace(ROLE, namespace, &RULES, user)
 }
 
 /// Renders the Roles and RoleBindings that grant a user the rights that a study needs on objects of others, in each of
 /// their namespaces.
 pub fn manifest_of(used: &Used, user: &str) -> String {
     let rules = rules_of(used).into_iter();
-    rules.map(|(namespace, rules)| documents(CONTROLLER_ROLE, namespace, &rules, user)).collect()
+    rules
+        .map(|(namespace, rules)| render_in_namespace(CONTROLLER_ROLE, namespace, &rules, user))
+        .collect()
 }
 
 /// Renders the Role and the RoleBinding that let a user sample pods of a proxy.
 pub fn manifest_of_samples(pods: &ProxyPods, user: &str) -> String {
-    documents(SAMPLES_ROLE, &pods.namespace, &[PODS, EXEC], user)
+    render_in_namespace(SAMPLES_ROLE, &pods.namespace, &[PODS, EXEC], user)
 }
 
 /// Renders the roles and bindings that let a user find the URL and the address of an Ingress in a namespace. They
 /// include a ClusterRole, since the controller may be in any namespace.
 pub fn manifest_of_ingress(namespace: &str, user: &str) -> String {
-    let own = documents(INGRESS_ROLE, namespace, &[INGRESSES], user);
-    let of_all = granting((INGRESS_ROLE, None), &OF_CONTROLLERS, user);
-    own + &of_all
+    let in_namespace = render_in_namespace(INGRESS_ROLE, namespace, &[INGRESSES], user);
+    let in_cluster = render_role((INGRESS_ROLE, None), &OF_CONTROLLERS, user);
+    in_namespace + &in_cluster
 }
 
-fn documents(role: &str, namespace: &str, rules: &[Rule<'_>], user: &str) -> String {
-    granting((role, Some(namespace)), rules, user)
+fn render_in_namespace(role: &str, namespace: &str, rules: &[Rule<'_>], user: &str) -> String {
+    render_role((role, Some(namespace)), rules, user)
 }
 
 /// Renders a role of a namespace, or of the whole cluster if `namespace` is `None`, and its binding.
-fn granting((role, namespace): (&str, Option<&str>), rules: &[Rule<'_>], user: &str) -> String {
+fn render_role((role, namespace): (&str, Option<&str>), rules: &[Rule<'_>], user: &str) -> String {
     let mut metadata = json!({
         "name": role,
         "labels": {MANAGED_BY.0: "weir-administrator"},
@@ -249,21 +248,12 @@ fn granting((role, namespace): (&str, Option<&str>), rules: &[Rule<'_>], user: &
         }
         None => "ClusterRole",
     };
-    let granted = |rule: &Rule<'_>| {
-        let mut granted = json!({
-            "apiGroups": [rule.group], "resources": [rule.resource], "verbs": rule.verbs,
-        });
-        if let Some(name) = rule.name {
-            granted["resourceNames"] = json!([name]);
-        }
-        granted
-    };
     let name = role;
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": kind,
         "metadata": metadata,
-        "rules": rules.iter().map(granted).collect::<Vec<_>>(),
+        "rules": rules.iter().map(render_rule).collect::<Vec<_>>(),
     });
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -273,6 +263,16 @@ fn granting((role, namespace): (&str, Option<&str>), rules: &[Rule<'_>], user: &
         "subjects": [subject(user)],
     });
     [role, binding].iter().map(objects::yaml).collect()
+}
+
+fn render_rule(rule: &Rule<'_>) -> Value {
+    let mut granted = json!({
+        "apiGroups": [rule.group], "resources": [rule.resource], "verbs": rule.verbs,
+    });
+    if let Some(name) = rule.name {
+        granted["resourceNames"] = json!([name]);
+    }
+    granted
 }
 
 /// Renders the subject of a binding. Service accounts are recognized by the form of their names.
@@ -290,6 +290,15 @@ fn subject(user: &str) -> Value {
 mod tests {
     use super::*;
 
+    fn render_changes(changed: &[&ObjectRef], asked: Option<(&ObjectRef, Asks)>) -> String {
+        let used = Used {
+            changed: changed.iter().copied().cloned().collect(),
+            asked: asked.iter().map(|(object, _)| (*object).clone()).collect(),
+            asks: asked.map_or(Asks::Command, |(_, asks)| asks),
+        };
+        manifest_of(&used, "jane")
+    }
+
     #[test]
     fn a_service_account_is_bound_as_one() {
         assert_eq!(subject("system:serviceaccount:ci:weir")["kind"], "ServiceAccount");
@@ -306,14 +315,6 @@ mod tests {
         };
         let workload = ObjectRef { api: "apps/v1".to_owned(), ..object.clone() };
         let elsewhere = ObjectRef { namespace: "shop".to_owned(), ..object.clone() };
-        let text = |changed: &[&ObjectRef], asks: Option<Asks>| {
-            let used = Used {
-                changed: changed.iter().copied().cloned().collect(),
-                asked: asks.iter().map(|_| workload.clone()).collect(),
-                asks: asks.unwrap_or(Asks::Command),
-            };
-            manifest_of(&used, "jane")
-        };
         for (changed, asks, has, has_not) in [
             (vec![&object], None, "resourceNames", "pods"),
             (vec![&object, &workload], Some(Asks::Command), "pods/exec", "portforward"),
@@ -322,11 +323,12 @@ mod tests {
             (vec![&object, &elsewhere], None, "namespace: shop", "pods"),
             (vec![], Some(Asks::Port), "- get", "- update"),
         ] {
-            let text = text(&changed, asks);
+            let text = render_changes(&changed, asks.map(|asks| (&workload, asks)));
             assert!(text.contains(has) && !text.contains(has_not), "{text}");
         }
         // One for each namespace, and each rule once.
-        let text = text(&[&object, &elsewhere, &workload], Some(Asks::Command));
+        let command = Some((&workload, Asks::Command));
+        let text = render_changes(&[&object, &elsewhere, &workload], command);
         assert_eq!(text.matches("kind: RoleBinding").count(), 2, "{text}");
         assert_eq!(text.matches("- events").count(), 1, "{text}");
     }

@@ -68,8 +68,8 @@ impl Cluster {
             PodsOf::Workload(_, container) => container.as_deref(),
             PodsOf::Labelled(_) => None,
         };
-        let found = self.pods_of(of)?;
-        let mut pods: Vec<ProxyPod> = found
+        let mut pods: Vec<ProxyPod> = self
+            .pods_of(of)?
             .iter()
             .filter(|pod| workload::runs(pod))
             .filter_map(|pod| proxy_pod(pod, container))
@@ -171,14 +171,14 @@ async fn said_of_node(inner: &Inner, pod: &v1::Pod, node: &str) -> Option<String
 fn proxy_pod(pod: &v1::Pod, container: Option<&str>) -> Option<ProxyPod> {
     let spec = pod.spec.as_ref()?;
     let named = container.or(pod.annotations().get(DEFAULT_CONTAINER).map(String::as_str));
-    let mut all = spec.containers.iter().map(|one| one.name.as_str());
+    let mut all = spec.containers.iter().map(|container| container.name.as_str());
     let first = all.clone().next()?;
     // What kubectl takes where nothing is said.
-    let own = named.filter(|named| all.any(|name| name == *named));
+    let container = named.filter(|named| all.any(|name| name == *named)).unwrap_or(first);
     Some(ProxyPod {
         namespace: pod.namespace()?,
         name: pod.name_any(),
-        container: own.unwrap_or(first).to_owned(),
+        container: container.to_owned(),
         node: spec.node_name.clone()?,
     })
 }
@@ -205,9 +205,9 @@ impl Talk {
     /// The command has ended, prints too much, or takes longer than ten seconds.
     pub fn ask(&mut self, end: &str) -> Result<String, KubeError> {
         let inner = Arc::clone(&self.inner);
-        let what = format!("{}: an answer", self.doing);
-        let answered = inner.within(ANSWER, self.answer(end));
-        answered.unwrap_or(Err(KubeError::Overdue { what, within: ANSWER }))
+        let overdue =
+            KubeError::Overdue { what: format!("{}: an answer", self.doing), within: ANSWER };
+        inner.within(ANSWER, self.answer(end)).unwrap_or(Err(overdue))
     }
 
     async fn answer(&mut self, end: &str) -> Result<String, KubeError> {

@@ -28,10 +28,10 @@ const SYSCTLS: &str = "whoever runs the node can let pods set it (--allowed-unsa
 impl Trouble {
     /// Adapts the advice to a pod of somebody else's workload, since advice about weir's own pods does not apply there.
     pub(crate) fn of_workload(self, is_changed: bool) -> Trouble {
-        let own = self.hint.filter(|hint| *hint == SYSCTLS);
+        let about_sysctls = self.hint.filter(|hint| *hint == SYSCTLS);
         let hint = match (is_changed, self.is_final) {
-            (false, _) => own.or(Some(MEND)),
-            (true, true) => own,
+            (false, _) => about_sysctls.or(Some(MEND)),
+            (true, true) => about_sysctls,
             (true, false) => Some(PLACES),
         };
         Trouble { hint, ..self }
@@ -52,57 +52,57 @@ const WAITING: [(&str, &str, Option<&str>); 7] = [
 /// Returns the reason why a pod does not run; `None`: it runs, or no reason is known.
 pub(crate) fn of_pod(pod: &Pod) -> Option<Trouble> {
     let status = pod.status.as_ref()?;
-    let words = |parts: &[&Option<String>]| {
-        let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_deref()).collect();
-        parts.join(": ")
-    };
-    let of = |why: String, hint, is_final| Some(Trouble { why, hint, is_final });
     match status.reason.as_deref() {
         Some("Evicted" | "Preempting" | "Preempted") => {
-            let why = format!("it was evicted: {}", words(&[&status.message]));
-            return of(why, Some(EVICTED), true);
+            let why = format!("it was evicted: {}", join_words(&[&status.message]));
+            return Some(Trouble { why, hint: Some(EVICTED), is_final: true });
         }
         Some("NodeLost" | "NodeShutdown" | "Terminated" | "Shutdown") => {
-            let why = format!("its node went away: {}", words(&[&status.reason, &status.message]));
-            return of(why, None, true);
+            let why =
+                format!("its node went away: {}", join_words(&[&status.reason, &status.message]));
+            return Some(Trouble { why, hint: None, is_final: true });
         }
         _ => {}
     }
     // Init containers end, and only one that fails keeps a pod from running.
-    let has_failed = |state: &&ContainerState| {
-        let ended = state.terminated.as_ref();
-        ended.is_none_or(|ended| ended.exit_code != 0)
-    };
     let first = status
         .init_container_statuses
         .iter()
         .flatten()
-        .filter_map(|container| container.state.as_ref());
+        .filter_map(|container| container.state.as_ref())
+        .filter(|state| state.terminated.as_ref().is_none_or(|end| end.exit_code != 0));
     let containers =
         status.container_statuses.iter().flatten().filter_map(|container| container.state.as_ref());
-    for state in first.filter(has_failed).chain(containers) {
+    for state in first.chain(containers) {
         if let Some(trouble) = of_container(state) {
             return Some(trouble);
         }
     }
     if pod.metadata.deletion_timestamp.is_some() {
-        return of("it is being deleted".to_owned(), None, true);
+        let why = "it is being deleted".to_owned();
+        return Some(Trouble { why, hint: None, is_final: true });
     }
     if status.phase.as_deref() == Some("Failed") {
-        let why = format!("it failed: {}", words(&[&status.reason, &status.message]));
+        let why = format!("it failed: {}", join_words(&[&status.reason, &status.message]));
         let is_forbidden = status.reason.as_deref() == Some("SysctlForbidden");
-        return of(why, is_forbidden.then_some(SYSCTLS), true);
+        return Some(Trouble { why, hint: is_forbidden.then_some(SYSCTLS), is_final: true });
     }
     if status.phase.as_deref() == Some("Succeeded") {
-        return of("its process has ended".to_owned(), None, true);
+        let why = "its process has ended".to_owned();
+        return Some(Trouble { why, hint: None, is_final: true });
     }
     let mut conditions = status.conditions.iter().flatten();
     let unscheduled = conditions.find(|one| {
         one.type_ == "PodScheduled" && one.reason.as_deref() == Some("Unschedulable")
     })?;
     // An autoscaler may bring a node.
-    let why = format!("no node can take it: {}", words(&[&unscheduled.message]));
-    of(why, Some(ROOM), false)
+    let why = format!("no node can take it: {}", join_words(&[&unscheduled.message]));
+    Some(Trouble { why, hint: Some(ROOM), is_final: false })
+}
+
+fn join_words(parts: &[&Option<String>]) -> String {
+    let parts: Vec<&str> = parts.iter().filter_map(|part| part.as_deref()).collect();
+    parts.join(": ")
 }
 
 fn of_container(state: &ContainerState) -> Option<Trouble> {
@@ -112,12 +112,12 @@ fn of_container(state: &ContainerState) -> Option<Trouble> {
                 "it was killed because it used more memory than its limit".to_owned()
             }
             reason => {
-                let said = ended.message.as_deref().unwrap_or_default().trim();
+                let message = ended.message.as_deref().unwrap_or_default().trim();
                 format!(
-                    "its process ended with exit code {} ({}){}{said}",
+                    "its process ended with exit code {} ({}){}{message}",
                     ended.exit_code,
                     reason.unwrap_or("no reason is given"),
-                    if said.is_empty() { "" } else { ": " }
+                    if message.is_empty() { "" } else { ": " }
                 )
             }
         };
@@ -163,12 +163,14 @@ pub(crate) fn of_refused_pods(said: &str) -> Trouble {
 
 /// Formats an event as a line.
 pub(crate) fn line(event: &Event) -> String {
-    let or = |text: &Option<String>| text.clone().unwrap_or_default();
     let times = match event.count {
         Some(count) if count > 1 => format!(" ({count} times)"),
         _ => String::new(),
     };
-    format!("{} {}: {}{times}", or(&event.type_), or(&event.reason), or(&event.message).trim())
+    let kind = event.type_.as_deref().unwrap_or_default();
+    let reason = event.reason.as_deref().unwrap_or_default();
+    let message = event.message.as_deref().unwrap_or_default().trim();
+    format!("{kind} {reason}: {message}{times}")
 }
 
 #[cfg(test)]
@@ -181,18 +183,20 @@ mod tests {
         serde_json::from_value(json!({"metadata": {}, "status": status})).unwrap()
     }
 
+    fn container(state: Value) -> Value {
+        json!({"phase": "Pending", "containerStatuses": [{"name": "weir", "image": "", "imageID": "",
+            "ready": false, "restartCount": 0, "state": state}]})
+    }
+
+    fn init(state: Value) -> Value {
+        let mut status = container(state);
+        status["initContainerStatuses"] = status["containerStatuses"].take();
+        status["containerStatuses"] = json!([]);
+        status
+    }
+
     #[test]
     fn each_way_not_to_run_has_its_words() {
-        let container = |state: Value| {
-            json!({"phase": "Pending", "containerStatuses": [{"name": "weir", "image": "", "imageID": "",
-            "ready": false, "restartCount": 0, "state": state}]})
-        };
-        let init = |state: Value| {
-            let mut status = container(state);
-            status["initContainerStatuses"] = status["containerStatuses"].take();
-            status["containerStatuses"] = json!([]);
-            status
-        };
         for (status, why, is_final) in [
             (
                 json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
@@ -241,15 +245,16 @@ mod tests {
         }
     }
 
+    fn event(reason: &str, message: &str) -> Event {
+        serde_json::from_value(
+            json!({"metadata": {}, "involvedObject": {}, "reason": reason, "message": message,
+            "type": "Warning", "count": 3}),
+        )
+        .unwrap()
+    }
+
     #[test]
     fn a_quota_is_told_from_the_events_of_the_job() {
-        let event = |reason: &str, message: &str| -> Event {
-            serde_json::from_value(
-                json!({"metadata": {}, "involvedObject": {}, "reason": reason, "message": message,
-                "type": "Warning", "count": 3}),
-            )
-            .unwrap()
-        };
         let events =
             [event("SuccessfulCreate", "made"), event("FailedCreate", "exceeded quota: small")];
         assert!(of_job(&events).unwrap().why.contains("exceeded quota: small"));

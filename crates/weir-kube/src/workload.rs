@@ -73,11 +73,10 @@ pub(crate) fn templates(
         let list = kept.api(inner).list(&ListParams::default()).await;
         list.map_err(|error| inner.failed(&doing, error))
     })?;
-    let own = list.items.into_iter().filter(|set| {
-        let mut owners = set.owner_references().iter();
-        owners.any(|owner| owner.uid == uid)
-    });
-    Ok(own
+    Ok(list
+        .items
+        .into_iter()
+        .filter(|set| set.owner_references().iter().any(|owner| owner.uid == uid))
         .map(|set| Set {
             wanted: set.data["spec"]["replicas"].as_i64().unwrap_or(0),
             name: set.name_any(),
@@ -95,8 +94,7 @@ impl Set {
     fn has(&self, given: &BTreeMap<String, Vec<Value>>) -> bool {
         let mut of_pods = given.iter().filter(|(at, _)| at.starts_with(TEMPLATE));
         of_pods.any(|(at, values)| {
-            let found = Pointer::parse(at).get(&self.text);
-            found.is_some_and(|found| values.contains(found))
+            Pointer::parse(at).get(&self.text).is_some_and(|value| values.contains(value))
         })
     }
 }
@@ -153,24 +151,25 @@ pub(crate) fn forget(
 
 /// Returns true if the cluster's controllers have seen the present text of a workload.
 fn is_seen(now: &Value) -> bool {
-    let number = |value: &Value| value.as_i64().unwrap_or(0);
-    number(&now["status"]["observedGeneration"]) >= number(&now["metadata"]["generation"])
+    let observed = now["status"]["observedGeneration"].as_i64().unwrap_or(0);
+    observed >= now["metadata"]["generation"].as_i64().unwrap_or(0)
 }
 
 /// Returns true if a roll-out is complete, according to the status of a Deployment or a DaemonSet.
 fn is_rolled_out(now: &Value) -> bool {
-    let number = |names: [&str; 2]| {
-        let status = &now["status"];
-        names.iter().find_map(|name| status[*name].as_i64()).unwrap_or(0)
-    };
-    let wanted = match now["status"]["desiredNumberScheduled"].as_i64() {
+    let status = &now["status"];
+    let wanted = match status["desiredNumberScheduled"].as_i64() {
         Some(wanted) => wanted,
         None => now["spec"]["replicas"].as_i64().unwrap_or(1),
     };
     is_seen(now)
-        && number(["updatedReplicas", "updatedNumberScheduled"]) == wanted
-        && number(["replicas", "currentNumberScheduled"]) == wanted
-        && number(["availableReplicas", "numberAvailable"]) == wanted
+        && first_number(status, ["updatedReplicas", "updatedNumberScheduled"]) == wanted
+        && first_number(status, ["replicas", "currentNumberScheduled"]) == wanted
+        && first_number(status, ["availableReplicas", "numberAvailable"]) == wanted
+}
+
+fn first_number(status: &Value, names: [&str; 2]) -> i64 {
+    names.iter().find_map(|name| status[*name].as_i64()).unwrap_or(0)
 }
 
 impl Cluster {
@@ -242,6 +241,10 @@ fn with_all_pods(inner: &Inner, object: &ObjectRef) -> Result<(Value, Vec<v1::Po
     Ok((now, list.items))
 }
 
+fn is_of_set(pod: &v1::Pod, sets: &BTreeSet<String>) -> bool {
+    pod.owner_references().iter().any(|owner| sets.contains(&owner.name))
+}
+
 /// Waits until all pods are of the present template and ready. `before` are the ReplicaSets of older templates; `None`:
 /// weir has not changed the workload.
 pub(crate) fn rolled_out(
@@ -252,10 +255,6 @@ pub(crate) fn rolled_out(
 ) -> Result<(), KubeError> {
     let begun = Instant::now();
     let until = begun + within;
-    let is_new = |pod: &&v1::Pod| {
-        let mut owners = pod.owner_references().iter();
-        !owners.any(|owner| before.is_some_and(|before| before.contains(&owner.name)))
-    };
     let mut refusals = Refusals::begin(inner, object);
     let mut unplaced = Unplaced::default();
     let mut looked = Instant::now();
@@ -284,7 +283,7 @@ pub(crate) fn rolled_out(
         let is_over = Instant::now() > until;
         let worst = pods
             .iter()
-            .filter(is_new)
+            .filter(|pod| !before.is_some_and(|before| is_of_set(pod, before)))
             .filter_map(|pod| Some((pod, trouble::of_pod(pod)?)))
             .max_by_key(|(_, trouble)| trouble.is_final);
         let waits = worst.as_ref().filter(|(_, trouble)| !trouble.is_final);
@@ -294,10 +293,10 @@ pub(crate) fn rolled_out(
         if let Some((pod, trouble)) = worst
             && (trouble.is_final && is_judged || is_vain || is_over)
         {
-            let pod = pod.name_any();
-            let trouble = trouble.of_workload(is_changed);
-            let told = pods::told_in(inner, &object.namespace, ("pod", &pod), trouble);
-            return Err(inner.within(COMMAND, told).unwrap_or_else(|| overdue(object, within)));
+            let name = pod.name_any();
+            let adapted = trouble.of_workload(is_changed);
+            let report = pods::report_in(inner, &object.namespace, ("pod", &name), adapted);
+            return Err(inner.within(COMMAND, report).unwrap_or_else(|| overdue(object, within)));
         }
         if interrupted.load(Ordering::Relaxed) {
             return Err(KubeError::Interrupted);
@@ -358,13 +357,14 @@ pub fn of_pods(
     object: &ObjectRef,
     at: &str,
 ) -> Result<Vec<(String, Option<Value>)>, KubeError> {
-    let place = Pointer::parse(at);
-    let of = |pod: v1::Pod| {
-        let text = serde_json::to_value(&pod).unwrap_or_default();
-        (pod.name_any(), place.get(&text).cloned())
-    };
-    let pods = running(&cluster.inner, object)?;
-    Ok(pods.into_iter().map(of).collect())
+    let pointer = Pointer::parse(at);
+    Ok(running(&cluster.inner, object)?
+        .into_iter()
+        .map(|pod| {
+            let text = serde_json::to_value(&pod).unwrap_or_default();
+            (pod.name_any(), pointer.get(&text).cloned())
+        })
+        .collect())
 }
 
 #[cfg(test)]
@@ -373,13 +373,13 @@ mod tests {
 
     use super::*;
 
+    fn deployment(generation: u32, [all, new, serving]: [u32; 3]) -> Value {
+        json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": {"observedGeneration": generation,
+            "replicas": all, "updatedReplicas": new, "availableReplicas": serving}})
+    }
+
     #[test]
     fn a_roll_out_is_over_when_every_pod_is_new_and_serves() {
-        let deployment = |seen: u32, status: [u32; 3]| {
-            let [all, new, serving] = status;
-            json!({"metadata": {"generation": 2}, "spec": {"replicas": 2}, "status": {"observedGeneration": seen,
-                "replicas": all, "updatedReplicas": new, "availableReplicas": serving}})
-        };
         for (object, expected) in [
             (deployment(2, [2, 2, 2]), true),
             (deployment(1, [2, 2, 2]), false),

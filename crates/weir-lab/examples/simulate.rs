@@ -50,9 +50,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).peekable();
     if arguments.next_if(|first| first == "keep").is_some() {
         let (folder, name) = arguments.next().zip(arguments.next()).ok_or("keep what, where?")?;
-        let found = scenarios(1).into_iter().find(|(known, _)| *known == name);
-        let (_, model) = found.ok_or("there is no such scenario")?;
-        run_in((&study(), false), &model, folder.into())?;
+        let (_, model) = scenarios(1)
+            .into_iter()
+            .find(|(scenario, _)| *scenario == name)
+            .ok_or("there is no such scenario")?;
+        run_in((&make_study(), false), &model, folder.into())?;
         return Ok(());
     }
     if arguments.next_if(|first| first == "verdicts").is_some() {
@@ -64,27 +66,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if arguments.next_if(|first| first == "until").is_some() {
         return until(&arguments.collect::<Vec<String>>());
     }
-    let mut number = |otherwise: u64| match arguments.next() {
-        Some(text) => text.parse(),
-        None => Ok(otherwise),
-    };
-    let (studies, first) = (number(1000)?, number(1)?);
+    let arguments: Vec<String> = arguments.collect();
+    let (studies, first) = (parse_number(&arguments, 0, 1000)?, parse_number(&arguments, 1, 1)?);
     let names: Vec<&str> = scenarios(0).into_iter().map(|(name, _)| name).collect();
     let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
     let begun = Instant::now();
     for number in 0..studies {
-        let place = number as usize % names.len();
-        let (_, model) = scenarios(first + number).swap_remove(place);
-        tallies.entry(place).or_default().add(&one((&study(), false), &model));
+        let index = number as usize % names.len();
+        let (_, model) = scenarios(first + number).swap_remove(index);
+        tallies.entry(index).or_default().add(&simulate((&make_study(), false), &model));
     }
     let minutes = begun.elapsed().as_secs_f64() / 60.0;
     let mut out = io::stdout().lock();
     writeln!(out, "{:30} studies  errors  not VALID  false A/A  seen", "scenario")?;
-    for (place, tally) in &tallies {
+    for (index, tally) in &tallies {
         writeln!(
             out,
             "{:30} {:7} {:7} {:10} {:6} of {:<4} {:4}",
-            names[*place],
+            names[*index],
             tally.studies,
             tally.errors,
             tally.not_valid,
@@ -120,7 +119,7 @@ impl Tally {
     }
 }
 
-fn study() -> Study {
+fn make_study() -> Study {
     let arms =
         [("stock", ArmRole::Baseline), ("same", ArmRole::SameAsBaseline), (SICK, ArmRole::Change)]
             .map(|(name, role)| fixture::arm(name, role, &[]));
@@ -135,31 +134,49 @@ fn study() -> Study {
     study
 }
 
-/// Prints the table of docs/statistics.md.
-fn verdicts(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
-    let number = |place: usize, otherwise: u64| match arguments.get(place) {
+/// Parses an argument that may be left out.
+fn parse_number(
+    arguments: &[String],
+    index: usize,
+    otherwise: u64,
+) -> Result<u64, std::num::ParseIntError> {
+    match arguments.get(index) {
         Some(text) => text.parse(),
         None => Ok(otherwise),
-    };
-    let (studies, first, instances) = (number(0, 1000)?, number(1, 1)?, number(3, 8)?);
+    }
+}
+
+fn percent(part: f64, count: f64) -> String {
+    format!("{:.1} %", 100.0 * part / count)
+}
+
+/// Prints the table of docs/statistics.md.
+fn verdicts(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let (studies, first, instances) = (
+        parse_number(arguments, 0, 1000)?,
+        parse_number(arguments, 1, 1)?,
+        parse_number(arguments, 3, 8)?,
+    );
     let wanted = arguments.get(2).map_or("", |row| row);
     let mut out = io::stdout().lock();
     writeln!(out, "{HEAD}")?;
     for row in NOISES.iter().filter(|row| row.name.contains(wanted)) {
         let study = noisy(row, instances as u32);
-        let mut seen: BTreeMap<Metric, Seen> = BTreeMap::new();
+        let mut tallies: BTreeMap<Metric, VerdictTally> = BTreeMap::new();
         for seed in first..first + studies {
-            let Ok(findings) = one((&study, false), &row.model(seed)) else {
-                seen.entry(Metric::Rate).or_default().errors += 1;
+            let Ok(findings) = simulate((&study, false), &row.model(seed)) else {
+                tallies.entry(Metric::Rate).or_default().errors += 1;
                 continue;
             };
             let comparisons = findings.loads[0].comparisons.iter();
-            for found in comparisons.filter(|found| found.metric != Metric::CpuPerRequest) {
-                seen.entry(found.metric).or_default().add(found, row.effect);
+            for comparison in
+                comparisons.filter(|comparison| comparison.metric != Metric::CpuPerRequest)
+            {
+                tallies.entry(comparison.metric).or_default().add(comparison, row.effect);
             }
         }
-        for (metric, seen) in &seen {
-            writeln!(out, "| {}, {metric:?} {}", row.name, seen.cells())?;
+        for (metric, tallies) in &tallies {
+            writeln!(out, "| {}, {metric:?} {}", row.name, tallies.cells())?;
         }
     }
     Ok(())
@@ -176,11 +193,7 @@ const TRUTHS: [(&str, f64, f64); 4] = [
 
 /// Prints the table of docs/alone.md: how often a ratio is reported to hold.
 fn alone(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
-    let number = |place: usize, otherwise: u64| match arguments.get(place) {
-        Some(text) => text.parse(),
-        None => Ok(otherwise),
-    };
-    let (studies, first) = (number(0, 100)?, number(1, 1)?);
+    let (studies, first) = (parse_number(arguments, 0, 100)?, parse_number(arguments, 1, 1)?);
     let wanted = arguments.get(2).map_or("", |row| row);
     let mut out = io::stdout().lock();
     writeln!(
@@ -196,9 +209,9 @@ fn alone(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
                 let mut model = row.model(seed);
                 let winner = ArmModel { crowding, ..model.others.slower(1.0 / ratio) };
                 model.arms.insert(SICK.to_owned(), winner);
-                let found = one((&study, true), &model)?.alone.ok_or("no check")?;
-                said[found.verdict as usize] += 1;
-                let (low, high) = found.change.1;
+                let check = simulate((&study, true), &model)?.alone.ok_or("no check")?;
+                said[check.verdict as usize] += 1;
+                let (low, high) = check.change.1;
                 widths.push((high / low).ln() / 2.0);
             }
             widths.sort_by(f64::total_cmp);
@@ -220,11 +233,11 @@ const FACTORS: [f64; 2] = [1.0, 1.05];
 
 /// Prints the table of docs/statistics.md about studies that end when everything is decided.
 fn until(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
-    let number = |place: usize, otherwise: u64| match arguments.get(place) {
-        Some(text) => text.parse(),
-        None => Ok(otherwise),
-    };
-    let (studies, first, seconds) = (number(0, 1000)?, number(1, 1)?, number(3, 24)?);
+    let (studies, first, seconds) = (
+        parse_number(arguments, 0, 1000)?,
+        parse_number(arguments, 1, 1)?,
+        parse_number(arguments, 3, 24)?,
+    );
     let wanted = arguments.get(2).map_or("", |row| row);
     let mut out = io::stdout().lock();
     writeln!(
@@ -246,12 +259,12 @@ fn until(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
                 model.arms.insert(SICK.to_owned(), arm);
                 ended.add(&study, &model, factor)?;
             }
-            let of = |part: f64| format!("{:.1} %", 100.0 * part / studies as f64);
+            let count = studies as f64;
             let mut cells = vec![row.name.to_owned(), format!("{factor:.2}"), studies.to_string()];
-            cells.push(of(ended.blocks));
-            cells.push(of(ended.took / planned));
-            cells.extend(ended.said.map(|count| of(f64::from(count))));
-            cells.push(of(f64::from(ended.covered)));
+            cells.push(percent(ended.blocks, count));
+            cells.push(percent(ended.took / planned, count));
+            cells.extend(ended.said.map(|part| percent(f64::from(part), count)));
+            cells.push(percent(f64::from(ended.covered), count));
             writeln!(out, "| {} |", cells.join(" | "))?;
         }
     }
@@ -272,26 +285,26 @@ struct Ended {
 
 impl Ended {
     fn add(&mut self, study: &Study, model: &Model, factor: f64) -> Result<(), LabError> {
-        let folder = folder();
+        let folder = make_folder();
         let summary = run_in((study, false), model, folder.path().join("run"))?;
         let findings = weir_analysis::analyze(&Run::read(&summary.folder)?);
         let load = &findings.loads[0];
-        let found = load.comparison(SICK, Metric::Rate);
-        let (Some(found), Some(last)) = (found, load.looks.last()) else {
+        let comparison = load.comparison(SICK, Metric::Rate);
+        let (Some(comparison), Some(last)) = (comparison, load.looks.last()) else {
             return Ok(());
         };
         let most = last.planned.last().copied().unwrap_or(1);
         self.blocks += f64::from(last.blocks) / f64::from(most);
         self.took += summary.took.as_secs_f64();
-        let place = match found.verdict {
+        let outcome = match comparison.verdict {
             Verdict::Better => 0,
             Verdict::Worse => 1,
             Verdict::Equivalent => 2,
             _ if !last.is_last => 3,
             _ => 4,
         };
-        self.said[place] += 1;
-        let (low, high) = found.interval;
+        self.said[outcome] += 1;
+        let (low, high) = comparison.interval;
         self.covered += u32::from(low <= factor && factor <= high);
         Ok(())
     }
@@ -299,7 +312,7 @@ impl Ended {
 
 /// Makes a study of 24 s, which is 40 blocks.
 fn noisy(row: &NoiseRow, instances: u32) -> Study {
-    let mut study = study();
+    let mut study = make_study();
     let load = &mut study.loads[0];
     if let Some(rate) = row.rate {
         *load = fixture::load("open", StudyArrivals::Constant(rate));
@@ -315,7 +328,7 @@ false better/worse (A/A) | sick: worse | equivalent | better | power stated |\n|
 
 /// Results for one metric of a row's studies.
 #[derive(Default)]
-struct Seen {
+struct VerdictTally {
     errors: u32,
     same: u32,
     same_covered: u32,
@@ -328,61 +341,57 @@ struct Seen {
     power: f64,
 }
 
-impl Seen {
+impl VerdictTally {
     fn add(&mut self, found: &Comparison, effect: Option<f64>) {
         let (low, high) = found.interval;
-        let covers = |ratio: f64| u32::from(low <= ratio && ratio <= high);
-        let is = |verdict: Verdict| u32::from(found.verdict == verdict);
         if found.arm == "same" {
             self.same += 1;
-            self.same_covered += covers(1.0);
-            self.same_false += is(Verdict::Better) + is(Verdict::Worse);
+            self.same_covered += u32::from(low <= 1.0 && 1.0 <= high);
+            self.same_false += u32::from(matches!(found.verdict, Verdict::Better | Verdict::Worse));
             self.half_widths.push((high / low).ln() / 2.0);
             return;
         }
         self.sick += 1;
-        let said = [Verdict::Worse, Verdict::Equivalent, Verdict::Better];
-        for (count, verdict) in self.said.iter_mut().zip(said) {
-            *count += is(verdict);
+        let verdicts = [Verdict::Worse, Verdict::Equivalent, Verdict::Better];
+        for (count, verdict) in self.said.iter_mut().zip(verdicts) {
+            *count += u32::from(found.verdict == verdict);
         }
         if let Some(effect) = effect {
-            *self.sick_covered.get_or_insert(0) += covers(effect);
+            *self.sick_covered.get_or_insert(0) += u32::from(low <= effect && effect <= high);
             self.power += power(effect - 1.0, found.minimum_detectable, 0.05);
         }
     }
 
     fn cells(&self) -> String {
-        let percent = |part: f64, of: u32| format!("{:.1} %", 100.0 * part / f64::from(of.max(1)));
+        let (same, sick) = (f64::from(self.same.max(1)), f64::from(self.sick.max(1)));
         let mut widths = self.half_widths.clone();
         widths.sort_by(f64::total_cmp);
         let width = widths.get(widths.len() / 2).copied().unwrap_or(f64::NAN);
-        let covered = |count: u32| percent(f64::from(count), self.sick);
-        let none = || "–".to_owned();
         let mut cells = vec![
             self.same.to_string(),
             self.errors.to_string(),
-            percent(f64::from(self.same_covered), self.same),
-            self.sick_covered.map_or_else(none, covered),
+            percent(f64::from(self.same_covered), same),
+            self.sick_covered.map_or("–".to_owned(), |count| percent(f64::from(count), sick)),
             format!("±{:.2} %", 100.0 * width),
-            percent(f64::from(self.same_false), self.same),
+            percent(f64::from(self.same_false), same),
         ];
-        cells.extend(self.said.map(covered));
+        cells.extend(self.said.map(|count| percent(f64::from(count), sick)));
         cells.push(match self.sick_covered {
-            Some(_) => percent(self.power, self.sick),
-            None => none(),
+            Some(_) => percent(self.power, sick),
+            None => "–".to_owned(),
         });
         format!("| {} |", cells.join(" | "))
     }
 }
 
 /// Runs a study on a host of this model, in a temporary folder that is in memory if possible.
-fn one(study: (&Study, bool), model: &Model) -> Result<Findings, LabError> {
-    let folder = folder();
-    let folder = run_in(study, model, folder.path().join("run"))?.folder;
-    Ok(weir_analysis::analyze(&Run::read(&folder)?))
+fn simulate(study: (&Study, bool), model: &Model) -> Result<Findings, LabError> {
+    let folder = make_folder();
+    let summary = run_in(study, model, folder.path().join("run"))?;
+    Ok(weir_analysis::analyze(&Run::read(&summary.folder)?))
 }
 
-fn folder() -> TempDir {
+fn make_folder() -> TempDir {
     let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new());
     folder.expect("a folder can be made")
 }

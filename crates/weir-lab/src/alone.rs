@@ -49,18 +49,20 @@ impl CheckAlone {
 
     /// Returns the remaining steps of the check, or a step that reports why there is none.
     fn check(&self, history: &History) -> VecDeque<Step> {
-        let found = (self.choose)().and_then(|choice| {
-            let choice = choice.ok_or("no arm has a ratio side by side")?;
-            let steps = self.steps(&choice, history);
-            Ok(steps.ok_or("the load has no pilot")?)
-        });
-        found.unwrap_or_else(|why| VecDeque::from([Step::Tell(Event::NotAlone { why })]))
+        (self.choose)()
+            .and_then(|chosen| {
+                let choice = chosen.ok_or("no arm has a ratio side by side")?;
+                let steps = self.steps(&choice, history);
+                Ok(steps.ok_or("the load has no pilot")?)
+            })
+            .unwrap_or_else(|why| VecDeque::from([Step::Tell(Event::NotAlone { why })]))
     }
 
     fn steps(&self, choice: &Choice, history: &History) -> Option<VecDeque<Step>> {
         let arms = &self.study.arms;
-        let place = |name: &String| arms.iter().position(|arm| arm.name == *name);
-        let both = [place(&choice.against)?, place(&choice.arm)?];
+        let [against, arm] = [&choice.against, &choice.arm]
+            .map(|name| arms.iter().position(|arm| arm.name == *name));
+        let both = [against?, arm?];
         let load = self.study.loads.iter().find(|load| load.name == choice.load)?;
         let pilot = history.pilots.get(&load.name)?;
         let slice = Duration::from_nanos(pilot.slice_ns);
@@ -79,12 +81,12 @@ impl CheckAlone {
             renew: Renewal::Nothing,
             seed: 0,
         };
-        let left = planned.pairs.saturating_sub(done) * 2;
+        let remaining = planned.pairs.saturating_sub(done) * 2;
         let begun = Event::AloneBegun {
             arms: both.map(|arm| arms[arm].name.clone()),
             why: choice.why.clone(),
-            stretches: left,
-            length: (budget::alone(&self.study, load, slice, planned.blocks) + STARTING) * left,
+            stretches: remaining,
+            length: stretch_length(&self.study, load, slice, planned.blocks) * remaining,
         };
         let mut steps = VecDeque::from([Step::Tell(begun)]);
         if history.decisions.iter().all(|decision| decision.phase != Phase::Alone) {
@@ -96,8 +98,8 @@ impl CheckAlone {
             0 => both,
             _ => [both[1], both[0]],
         });
-        for (place, arm) in (0..).zip(turns) {
-            let first_block = cell.first_block + place * planned.blocks;
+        for (turn, arm) in (0..).zip(turns) {
+            let first_block = cell.first_block + turn * planned.blocks;
             let stretch = Cell {
                 arms: vec![arm],
                 first_block,
@@ -108,7 +110,7 @@ impl CheckAlone {
             };
             steps.push_back(Step::Tell(Event::AloneTurn {
                 arm: arms[arm].name.clone(),
-                stretch: done * 2 + place + 1,
+                stretch: done * 2 + turn + 1,
                 of: planned.pairs * 2,
             }));
             steps.push_back(Step::Arms(Vec::new()));
@@ -155,17 +157,17 @@ struct Stretches {
 impl Stretches {
     /// Divides the time of the check for a load whose comparisons merge `merged` blocks into each replicate.
     fn of(study: &Study, load: &LoadSpec, slice: Duration, merged: u32) -> Stretches {
-        let of_block =
-            |time: Duration| (time.as_secs_f64() / (slice * 2).as_secs_f64()).ceil() as u32;
-        let planned = budget::blocks(study, load, slice);
+        let planned = budget::count_blocks(study, load, slice);
         let share = (slice * 2 * study.arms.len() as u32 * planned).mul_f64(SHARE);
-        let one = |blocks| budget::alone(study, load, slice, blocks) + STARTING;
-        let least = of_block(STRETCH).max(1);
+        let least = ((STRETCH.as_secs_f64() / (slice * 2).as_secs_f64()).ceil() as u32).max(1);
         // As many blocks as a replicate has, where there is time for that.
         let fit = share / (2 * LEAST_PAIRS);
-        let blocks =
-            (least..=merged.max(least)).rev().find(|blocks| one(*blocks) <= fit).unwrap_or(least);
-        let pairs = share.as_secs_f64() / (one(blocks) * 2).as_secs_f64();
+        let blocks = (least..=merged.max(least))
+            .rev()
+            .find(|blocks| stretch_length(study, load, slice, *blocks) <= fit)
+            .unwrap_or(least);
+        let pair = stretch_length(study, load, slice, blocks) * 2;
+        let pairs = share.as_secs_f64() / pair.as_secs_f64();
         Stretches { blocks, pairs: (pairs as u32).clamp(LEAST_PAIRS, MOST_PAIRS) }
     }
 }
@@ -175,18 +177,23 @@ pub fn length_of_check(study: &Study) -> Duration {
     takes(study, &History::default(), budget::RENEWAL)
 }
 
+/// Estimates the length of a stretch of blocks, with the start of its arm.
+fn stretch_length(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) -> Duration {
+    budget::alone(study, load, slice, blocks) + STARTING
+}
+
 /// Estimates how long the rest of the check takes after earlier sessions; starting an arm takes `start`.
 pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Duration {
     let wanted = study.objective.metric;
-    let gives = |load: &&LoadSpec| match wanted {
+    let load = study.loads.iter().find(|load| match wanted {
         Metric::CpuPerRequest => true,
         metric => load.is_open() == metric.response_quantile().is_some(),
-    };
-    let Some(load) = study.loads.iter().find(gives) else {
+    });
+    let Some(load) = load else {
         return Duration::ZERO;
     };
-    let slice = budget::slice(study, history, load);
+    let slice = budget::choose_slice(study, history, load);
     let planned = Stretches::of(study, load, slice, 1);
-    let left = planned.pairs.saturating_sub(history.pairs_alone(&load.name));
-    (budget::alone(study, load, slice, planned.blocks) + start) * left * 2
+    let remaining = planned.pairs.saturating_sub(history.pairs_alone(&load.name));
+    (budget::alone(study, load, slice, planned.blocks) + start) * remaining * 2
 }

@@ -183,12 +183,13 @@ impl<'a> Arms<'a> {
         events: &mut dyn FnMut(Event),
     ) -> Result<(), LabError> {
         let (bench, arm) = (self.bench, self.specs[id].clone());
-        let taken: BTreeSet<usize> = self.running.values().map(|arm| arm.slot).collect();
-        let slot = (0..).find(|slot| !taken.contains(slot)).unwrap_or(0);
+        let used_slots: BTreeSet<usize> = self.running.values().map(|arm| arm.slot).collect();
+        let slot = (0..).find(|slot| !used_slots.contains(slot)).unwrap_or(0);
         let running = self.running.values();
-        let mut others: BTreeSet<_> = running.flat_map(|arm| arm.addresses.clone()).collect();
-        let origin = bench.origin_of(&arm, slot, &others)?;
-        others.extend(origin);
+        let mut other_addresses: BTreeSet<_> =
+            running.flat_map(|arm| arm.addresses.clone()).collect();
+        let origin = bench.origin_of(&arm, slot, &other_addresses)?;
+        other_addresses.extend(origin);
         let mut job = bench.job(&arm, slot, self.is_shown, origin)?;
         let begun = Instant::now();
         let in_force = self.put_into_force(&arm, &mut job)?;
@@ -205,7 +206,7 @@ impl<'a> Arms<'a> {
             started.effective_text = in_force.text;
             started.start_ns = begun.elapsed().as_nanos() as u64;
         }
-        bench.must_be_its_own(external.as_ref(), slot, &started, &others)?;
+        bench.must_be_its_own(external.as_ref(), slot, &started, &other_addresses)?;
         keep_files(&arm.name, &started, writer)?;
         let record = ProxyRecord { objects, ..self.record_of(&arm, &started) };
         writer.append(&Record::Proxy(record.clone()))?;
@@ -247,18 +248,18 @@ impl<'a> Arms<'a> {
         let Some(controlled) = &mut self.controlled else {
             return Ok(None);
         };
-        let place = (job.slot + moved) % controlled.instances();
-        job.external = Some(controlled.at(place).clone());
-        controlled.apply(arm, place).map(Some)
+        let index = (job.slot + moved) % controlled.instances();
+        job.external = Some(controlled.at(index).clone());
+        controlled.apply(arm, index).map(Some)
     }
 
     fn record_of(&self, arm: &Arm, started: &ArmStarted) -> ProxyRecord {
-        let kind_of = |arm: &Arm| self.bench.study.proxy_of(arm).kind;
+        let study = self.bench.study;
         let against = self.records.get(&arm.against).map(|against| {
-            let kind = kind_of(&self.specs[arm.against]);
+            let kind = study.proxy_of(&self.specs[arm.against]).kind;
             (kind, &against.effective)
         });
-        let ours = (kind_of(arm), &started.effective);
+        let ours = (study.proxy_of(arm).kind, &started.effective);
         ProxyRecord {
             session: self.bench.session,
             arm: arm.name.clone(),
@@ -329,8 +330,10 @@ impl<'a> Arms<'a> {
     }
 
     fn running(&self, id: ArmId) -> Result<&Started, LabError> {
-        let name = || self.specs.get(id).map_or("?", |arm| &arm.name).to_owned();
-        self.running.get(&id).ok_or_else(|| LabError::NotRunning { arm: name() })
+        self.running.get(&id).ok_or_else(|| {
+            let arm = self.specs.get(id).map_or("?", |arm| &arm.name).to_owned();
+            LabError::NotRunning { arm }
+        })
     }
 
     pub(crate) fn slots(&self, arms: &[ArmId]) -> Result<Vec<usize>, LabError> {
@@ -438,11 +441,13 @@ impl<'a> Arms<'a> {
     /// # Errors
     /// A proxy does not answer; if it has ended, the error says so.
     pub(crate) fn counters(&self, arms: &[ArmId]) -> Result<Vec<BTreeMap<String, u64>>, LabError> {
-        let counted = |&arm: &ArmId| {
-            let counted = self.bench.proxies().ask(Counters(self.running(arm)?.slot));
-            Ok(counted.map_err(|error| error.of_arm(&self.specs[arm].name))?)
-        };
-        let counted: Result<_, LabError> = arms.iter().map(counted).collect();
+        let counted: Result<_, LabError> = arms
+            .iter()
+            .map(|&arm| {
+                let counters = self.bench.proxies().ask(Counters(self.running(arm)?.slot));
+                Ok(counters.map_err(|error| error.of_arm(&self.specs[arm].name))?)
+            })
+            .collect();
         if counted.is_err() {
             self.alive()?;
         }
@@ -470,9 +475,8 @@ impl<'a> Arms<'a> {
 
 /// Keeps in the run folder the files written for an arm and the effective configuration of its proxy.
 fn keep_files(arm: &str, started: &ArmStarted, writer: &mut RunWriter) -> Result<(), LabError> {
-    let in_arm = |name: &str| format!("arms/{arm}/{name}");
-    let sums = in_arm(SUMS);
-    must_be_as_before(&writer.dir().join(&sums), &started.sums)?;
+    let folder = format!("arms/{arm}");
+    must_be_as_before(&writer.dir().join(format!("{folder}/{SUMS}")), &started.sums)?;
     let mut files: Vec<(&str, &str)> =
         started.written.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     if !started.sums.is_empty() {
@@ -484,6 +488,8 @@ fn keep_files(arm: &str, started: &ArmStarted, writer: &mut RunWriter) -> Result
     if let Some((forward, revert)) = &started.patch {
         files.extend([(PATCH, forward.as_str()), (REVERT, revert.as_str())]);
     }
-    let mut files = files.into_iter();
-    Ok(files.try_for_each(|(name, text)| writer.write_file(&in_arm(name), text.as_bytes()))?)
+    for (name, text) in files {
+        writer.write_file(&format!("{folder}/{name}"), text.as_bytes())?;
+    }
+    Ok(())
 }

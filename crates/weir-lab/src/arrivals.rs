@@ -44,24 +44,32 @@ pub(crate) fn trace(flow: &FlowSpec) -> Result<Option<Trace>, TraceError> {
 /// rate that the other flows leave.
 pub(crate) fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Vec<When> {
     let load = &cell.load;
-    let others: f64 =
+    let beside_rate: f64 =
         load.beside.iter().filter(|flow| !flow.is_held()).filter_map(FlowSpec::rate).sum();
     let arrivals = match (&cell.rates, Bursts::of(load)) {
-        (Rates::Steps(_) | Rates::Shared(_), _) => by_turn(cell, timeline, place, others),
+        (Rates::Steps(_) | Rates::Shared(_), _) => by_turn(cell, timeline, place, beside_rate),
         (Rates::Same(rate), Some(bursts)) => {
-            let bursts = Bursts { rate: (*rate - others).max(0.0), ..bursts };
+            let bursts = Bursts { rate: (*rate - beside_rate).max(0.0), ..bursts };
             bursting(bursts, cell.slice, cell.discard)
         }
-        (Rates::Same(rate), None) => load.main.resolved(Some((rate - others).max(0.0))),
+        (Rates::Same(rate), None) => load.main.resolved(Some((rate - beside_rate).max(0.0))),
         (Rates::Closed, _) => load.main.resolved(None),
     };
-    let anew = |flow: &FlowSpec| flow.changes().then_some(cell.slice.as_nanos() as u64);
     let main = When {
         arrivals,
-        every_ns: anew(&load.main).filter(|_| !matches!(cell.rates, Rates::Steps(_))),
+        every_ns: repeat_ns(&load.main, cell.slice)
+            .filter(|_| !matches!(cell.rates, Rates::Steps(_))),
     };
-    let beside = load.beside.iter().map(|flow| When { every_ns: anew(flow), ..When::said(flow) });
+    let beside = load
+        .beside
+        .iter()
+        .map(|flow| When { every_ns: repeat_ns(flow, cell.slice), ..When::said(flow) });
     std::iter::once(main).chain(beside).collect()
+}
+
+/// Returns the time after which a flow begins anew, if its rate changes.
+fn repeat_ns(flow: &FlowSpec, slice: Duration) -> Option<u64> {
+    flow.changes().then_some(slice.as_nanos() as u64)
 }
 
 /// Returns bursts after a first pause, which is so long that they come at the same places of every slice.
@@ -85,8 +93,10 @@ fn by_turn(cell: &Cell, timeline: &Timeline, place: usize, others: f64) -> Arriv
     let segments =
         timeline.slices.iter().zip(&timeline.turns).enumerate().flat_map(|(at, (slice, turn))| {
             let block = (turn.block.unwrap_or(cell.first_block) - cell.first_block) as usize;
-            let rate = (turn.arm == place).then(|| cell.rates.of(block, place));
-            let rate = rate.flatten().map_or(0.0, |rate| (rate - others).max(0.0));
+            let rate = (turn.arm == place)
+                .then(|| cell.rates.of(block, place))
+                .flatten()
+                .map_or(0.0, |rate| (rate - others).max(0.0));
             let length = slice.end - slice.start;
             let quiet = match &cell.rates {
                 Rates::Steps(steps) => {
@@ -211,8 +221,8 @@ mod tests {
             let wanted = (rate * seconds).round() as u64;
             assert!(wanted >= u64::from(size), "at least a burst");
             for place in 0..3 {
-                let each = measured(&cell, place);
-                assert!(each.iter().all(|(.., count)| *count == wanted), "{each:?}");
+                let parts = measured(&cell, place);
+                assert!(parts.iter().all(|(.., count)| *count == wanted), "{parts:?}");
             }
         }
     }
@@ -225,19 +235,27 @@ mod tests {
         assert_eq!(due, [1000, 1000, 6000]);
     }
 
+    fn step_block(rates: [f64; 2], measure_ms: u64) -> StepBlock {
+        StepBlock {
+            rates: rates.into(),
+            pause: Duration::from_millis(100),
+            settle: Duration::from_millis(50),
+            measure: Duration::from_millis(measure_ms),
+        }
+    }
+
+    fn due_before(cell: &Cell, place: usize, ms: u64) -> u64 {
+        let schedule = Schedule::new(&main(cell, &Timeline::of(cell), place), 0);
+        schedule.unwrap().count_before(ms * 1_000_000)
+    }
+
     #[test]
     fn each_slice_has_the_rate_and_the_length_of_its_block_and_arm() {
         let ms = Duration::from_millis;
-        let block = |rates: [f64; 2], measure| StepBlock {
-            rates: rates.into(),
-            pause: ms(100),
-            settle: ms(50),
-            measure: ms(measure),
-        };
         let steps = Steps {
             rest: ms(500),
             warm_up: ms(200),
-            blocks: vec![block([1000.0, 3000.0], 400), block([0.0, 700.0], 800)],
+            blocks: vec![step_block([1000.0, 3000.0], 400), step_block([0.0, 700.0], 800)],
         };
         let cell = Cell { rates: Rates::Steps(steps.clone()), ..cell(2, 2, ms(950)) };
         for place in [0, 1] {
@@ -250,73 +268,81 @@ mod tests {
             }
         }
         let timeline = Timeline::of(&cell);
-        let before = |place, ms: u64| {
-            let schedule = Schedule::new(&main(&cell, &timeline, place), 0);
-            schedule.unwrap().count_before(ms * 1_000_000)
-        };
-        assert_eq!((before(0, 500), before(1, 700)), (0, 0), "it rests");
-        assert_eq!((before(0, 700), before(1, 900)), (200, 600), "and is warm then");
+        assert_eq!((due_before(&cell, 0, 500), due_before(&cell, 1, 700)), (0, 0), "it rests");
+        assert_eq!(
+            (due_before(&cell, 0, 700), due_before(&cell, 1, 900)),
+            (200, 600),
+            "and is warm then"
+        );
         // Both arms in both blocks, and a pause each time.
         assert_eq!(timeline.length(), ms(700 + 200 + 2 * 550 + 2 * 950 + 10));
-        let all = [0, 1].map(|place| before(place, 10_000));
+        let all = [0, 1].map(|place| due_before(&cell, place, 10_000));
         assert_eq!(all, [200 + 450, 600 + 1350 + 595], "nothing is due in pauses");
+    }
+
+    fn quarter_discarded() -> BlockSpec {
+        BlockSpec { slice: Some(Duration::from_secs(4)), discard: 0.25, ..BlockSpec::default() }
+    }
+
+    fn open_flow(arrivals: ArrivalsSpec) -> FlowSpec {
+        FlowSpec::new(1, arrivals)
+    }
+
+    fn minute_load(main: ArrivalsSpec, beside: Vec<FlowSpec>) -> LoadSpec {
+        LoadSpec { beside, ..LoadSpec::new("l", open_flow(main), Duration::from_secs(60)) }
+    }
+
+    fn whole_rate(load: &LoadSpec) -> Option<f64> {
+        rate(load, &quarter_discarded(), Some(1000.0)).unwrap()
+    }
+
+    fn arrivals_of(load: &LoadSpec) -> Vec<When> {
+        let cell = Cell {
+            load: load.clone(),
+            rates: whole_rate(load).map_or(Rates::Closed, Rates::Same),
+            ..cell(2, 2, Duration::from_secs(4))
+        };
+        of(&cell, &Timeline::of(&cell), 0)
     }
 
     #[test]
     fn flows_share_a_rate_and_what_changes_begins_anew() {
-        let blocks = BlockSpec {
-            slice: Some(Duration::from_secs(4)),
-            discard: 0.25,
-            ..BlockSpec::default()
-        };
-        let minute = Duration::from_secs(60);
-        let open = |arrivals| FlowSpec::new(1, arrivals);
-        let load = |main, beside| LoadSpec { beside, ..LoadSpec::new("l", open(main), minute) };
-        let whole = |load: &LoadSpec| rate(load, &blocks, Some(1000.0)).unwrap();
-        let arrivals = |load: &LoadSpec| {
-            let cell = Cell {
-                load: load.clone(),
-                rates: whole(load).map_or(Rates::Closed, Rates::Same),
-                ..cell(2, 2, Duration::from_secs(4))
-            };
-            of(&cell, &Timeline::of(&cell), 0)
-        };
-
-        let closed = load(ArrivalsSpec::Closed, vec![FlowSpec::held(9)]);
-        assert_eq!(whole(&closed), None);
-        let each = arrivals(&closed);
-        assert_eq!(each[0].arrivals, Arrivals::Closed);
-        assert_eq!(each[1].arrivals, Arrivals::Held);
+        let blocks = quarter_discarded();
+        let closed = minute_load(ArrivalsSpec::Closed, vec![FlowSpec::held(9)]);
+        assert_eq!(whole_rate(&closed), None);
+        let flows = arrivals_of(&closed);
+        assert_eq!(flows[0].arrivals, Arrivals::Closed);
+        assert_eq!(flows[1].arrivals, Arrivals::Held);
         assert_eq!(closed.discard(&blocks), blocks.discard);
 
         let poisson = FlowSpec {
             spacing: Spacing::Poisson { seed: 7 },
-            ..open(ArrivalsSpec::Constant(50.0))
+            ..open_flow(ArrivalsSpec::Constant(50.0))
         };
-        let share = load(ArrivalsSpec::ShareOfSlowest(0.6), vec![poisson]);
-        assert_eq!(whole(&share), Some(650.0));
-        let each = arrivals(&share);
-        assert_eq!(each[0].arrivals, Arrivals::Constant { rate: 600.0 });
+        let share = minute_load(ArrivalsSpec::ShareOfSlowest(0.6), vec![poisson]);
+        assert_eq!(whole_rate(&share), Some(650.0));
+        let flows = arrivals_of(&share);
+        assert_eq!(flows[0].arrivals, Arrivals::Constant { rate: 600.0 });
         let spacing = Spacing::Poisson { seed: 7 };
         let segments = vec![Segment::flat(50.0)];
-        assert_eq!(each[1].arrivals, Arrivals::Varied { segments, spacing });
-        assert_eq!((each[0].every_ns, each[1].every_ns), (None, None));
+        assert_eq!(flows[1].arrivals, Arrivals::Varied { segments, spacing });
+        assert_eq!((flows[0].every_ns, flows[1].every_ns), (None, None));
 
-        let beside = vec![open(ArrivalsSpec::Constant(50.0))];
-        let mut bursts = load(ArrivalsSpec::Constant(100.0), beside);
+        let beside = vec![open_flow(ArrivalsSpec::Constant(50.0))];
+        let mut bursts = minute_load(ArrivalsSpec::Constant(100.0), beside);
         bursts.main.spacing = Spacing::Burst { size: 10 };
-        assert_eq!(whole(&bursts), Some(150.0));
-        let main = Schedule::new(&arrivals(&bursts)[0].arrivals, 0).unwrap();
+        assert_eq!(whole_rate(&bursts), Some(150.0));
+        let main = Schedule::new(&arrivals_of(&bursts)[0].arrivals, 0).unwrap();
         let due = main.expected(4_000_000_000, 8_000_000_000);
         assert!((due - 400.0).abs() < 1e-6, "the others' are not its own: {due}");
 
         let (from, to, ns) = (0.0, 400.0, 2_000_000_000);
         let ramp = vec![Segment { from, to, ns }];
-        let ramp = load(ArrivalsSpec::Varied(ramp), Vec::new());
+        let ramp = minute_load(ArrivalsSpec::Varied(ramp), Vec::new());
         // From 200/s at 1 s to 400/s at 2 s, which then stays.
-        let mean = whole(&ramp).unwrap();
+        let mean = whole_rate(&ramp).unwrap();
         assert!((mean - (300.0 + 2.0 * 400.0) / 3.0).abs() < 1e-6, "{mean}");
-        let main = arrivals(&ramp).remove(0);
+        let main = arrivals_of(&ramp).remove(0);
         assert_eq!(main.every_ns, Some(4_000_000_000));
         let repeated = main.arrivals.repeated(4_000_000_000, 40_000_000_000);
         let schedule = Schedule::new(&repeated, 0).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use weir_agent::message::{ArmStarted, CopyJob, Missing, Wanted};
+use weir_agent::message::{ArmStarted, CopyJob, HostRequirements, Missing};
 use weir_model::flow::LoadSpec;
 use weir_model::record::{
     AskedRecord, FROM_FILES, Remark, ReplacedRecord, SpotRecord, replaced_sentences,
@@ -33,9 +33,8 @@ pub(crate) fn no_copies(
             whys.entry(arm.name.clone()).or_insert((what, Some(hint.to_owned())));
         }
     }
-    let is_refused = |arm: &Arm| whys.contains_key(&arm.name);
     let mut changes = study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
-    let is_any_left = changes.any(|arm| !is_refused(arm));
+    let is_any_left = changes.any(|arm| !whys.contains_key(&arm.name));
     let mut refused = BTreeMap::new();
     for arm in &study.arms {
         let Some((what, hint)) = whys.get(&arm.name) else {
@@ -128,7 +127,7 @@ fn lost(asked: &[AskedRecord]) -> Vec<&ReplacedRecord> {
 }
 
 /// Returns, by arm name, the jobs for copies of the user's configurations.
-pub(crate) fn copies(study: &Study) -> BTreeMap<String, CopyJob> {
+pub(crate) fn build_copies(study: &Study) -> BTreeMap<String, CopyJob> {
     study
         .arms
         .iter()
@@ -152,17 +151,17 @@ pub(crate) fn copies(study: &Study) -> BTreeMap<String, CopyJob> {
 /// # Errors
 /// The host cannot be reached; the baseline cannot have its configuration.
 pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark>), LabError> {
-    let copies = copies(study);
+    let copies = build_copies(study);
     if copies.is_empty() || options.places.model.is_some() {
         return Ok(Default::default());
     }
     let hosts = Hosts::open(options)?;
-    let wanted = Wanted { copies, ..Wanted::default() };
-    let found = hosts.host(Role::Proxy).ask(wanted)?;
-    let (_, mut remarks) = without(study, no_copies(study, &found)?)?;
-    remarks.extend(about_answers(study, &found));
-    remarks.extend(about_vanished(study, &found));
-    let asked = found
+    let wanted = HostRequirements { copies, ..HostRequirements::default() };
+    let missing = hosts.host(Role::Proxy).ask(wanted)?;
+    let (_, mut remarks) = without(study, no_copies(study, &missing)?)?;
+    remarks.extend(about_answers(study, &missing));
+    remarks.extend(about_vanished(study, &missing));
+    let asked_by_arm = missing
         .asked
         .into_iter()
         .filter_map(|(name, records)| {
@@ -171,7 +170,7 @@ pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark
             Some((name, records))
         })
         .collect();
-    Ok((asked, remarks))
+    Ok((asked_by_arm, remarks))
 }
 
 /// Maximum number of places that a remark names.
@@ -191,14 +190,17 @@ pub(crate) fn about_vanished(study: &Study, missing: &Missing) -> Vec<Remark> {
 fn vanished_from(base: &Arm, arm: &Arm, missing: &Missing) -> Option<Remark> {
     let replaced =
         [base, arm].map(|arm| missing.asked.get(&arm.name)).into_iter().flatten().flatten();
-    let told: Vec<&SpotRecord> =
+    let originals: Vec<&SpotRecord> =
         replaced.flat_map(|record| &record.replaced).map(|record| &record.original).collect();
-    let is_told = |spot: &SpotRecord| {
-        told.iter().any(|told| (&told.file, told.line) == (&spot.file, spot.line))
-    };
     let all = missing.vanished.get(&base.name)?.get(&arm.name)?;
-    let places: Vec<String> =
-        all.iter().filter(|spot| !is_told(spot)).map(ToString::to_string).collect();
+    let places: Vec<String> = all
+        .iter()
+        .filter(|spot| {
+            let mut replaced = originals.iter();
+            !replaced.any(|original| (&original.file, original.line) == (&spot.file, spot.line))
+        })
+        .map(ToString::to_string)
+        .collect();
     let first = places.get(..MOST_PLACES).unwrap_or(&places);
     let more = match places.len() - first.len() {
         0 => String::new(),
@@ -252,10 +254,10 @@ pub(crate) fn about_answers(study: &Study, missing: &Missing) -> Vec<Remark> {
 /// Returns the user's compression directive that takes effect for none of these requests, since none accepts it. If the
 /// arm itself sets the parameter, its value counts and the result is `None`.
 fn unasked<'r>(record: &'r AskedRecord, settings: &Settings) -> Option<&'r SpotRecord> {
-    let mut each = record.requests.iter().map(|one| one.compressed.as_ref());
-    let first = each.next().flatten()?;
+    let mut spots = record.requests.iter().map(|request| request.compressed.as_ref());
+    let first = spots.next().flatten()?;
     let id = first.name.split(' ').next().unwrap_or_default();
-    (each.all(|spot| spot.is_some()) && !settings.contains_key(id)).then_some(first)
+    (spots.all(|spot| spot.is_some()) && !settings.contains_key(id)).then_some(first)
 }
 
 /// Adds to the record of each of [`Study::asks`] the names of the loads that send such requests.
@@ -306,14 +308,13 @@ pub(crate) fn addresses(
     proxy: &ProxySpec,
     asked: &[(AskSpec, SocketAddr)],
 ) -> Vec<SocketAddr> {
-    let Some(own) = &proxy.configuration else {
+    let Some(configuration) = &proxy.configuration else {
         return Vec::new();
     };
     load.flows()
         .filter_map(|flow| {
-            let ask = AskSpec::of(load, flow, own, &proxy.role);
-            let found = asked.iter().find(|(known, _)| *known == ask);
-            found.map(|(_, at)| *at)
+            let ask = AskSpec::of(load, flow, configuration, &proxy.role);
+            asked.iter().find(|(spec, _)| *spec == ask).map(|(_, at)| *at)
         })
         .collect()
 }

@@ -36,7 +36,7 @@ pub(crate) struct FinishedBlock {
 
 /// Slices and nanoseconds that came before a trial.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Before {
+pub(crate) struct LoadOffset {
     pub(crate) slices: u64,
     pub(crate) ns: u64,
 }
@@ -61,7 +61,7 @@ impl Gathered {
 /// Assembles blocks from slices and readings.
 pub(crate) struct Assembly<'a> {
     timeline: &'a Timeline,
-    before: Before,
+    before: LoadOffset,
     /// Number of hosts that read counters.
     hosts: usize,
     /// Names of the generators' hosts.
@@ -93,7 +93,7 @@ impl<'a> Assembly<'a> {
     /// the load is divided.
     pub(crate) fn new(
         timeline: &'a Timeline,
-        before: Before,
+        before: LoadOffset,
         hosts: usize,
         generators: Vec<String>,
     ) -> Assembly<'a> {
@@ -164,25 +164,25 @@ impl<'a> Assembly<'a> {
         }
         open.data[turn.arm].add(&data);
         if each.len() > 1 {
-            let own = &mut open.of_each[turn.arm];
-            own.resize_with(each.len(), || self.spare.pop().unwrap_or_default());
-            own.iter_mut().zip(each).for_each(|(own, data)| own.add(data));
+            let histograms = &mut open.of_each[turn.arm];
+            histograms.resize_with(each.len(), || self.spare.pop().unwrap_or_default());
+            histograms.iter_mut().zip(each).for_each(|(sum, data)| sum.add(data));
         }
         open.responses.resize(open.places.len(), None);
-        let own = open.places.iter().position(|own| *own == place);
-        if let Some(own) = own.filter(|_| data.due > 0) {
-            open.responses[own] = Some(data.histograms.response.clone());
+        let index = open.places.iter().position(|measured| *measured == place);
+        if let Some(index) = index.filter(|_| data.due > 0) {
+            open.responses[index] = Some(data.histograms.response.clone());
         }
     }
 
     pub(crate) fn reading(&mut self, part: &Reading) {
-        let place = match self.readings.get_mut(part.slice) {
-            Some(place) => Some(place),
+        let sum = match self.readings.get_mut(part.slice) {
+            Some(sum) => Some(sum),
             None => self.last.get_mut(part.arm),
         };
         // One of another trial's shape would be a mistake of a host's; its block is never whole then.
-        if let Some(place) = place {
-            place.add(part);
+        if let Some(sum) = sum {
+            sum.add(part);
         }
     }
 
@@ -288,10 +288,13 @@ fn sum(each: &[SliceData]) -> SliceData {
     all
 }
 
+fn median_and_p99(histogram: &Histogram<u64>) -> [u64; 2] {
+    [0.5, 0.99].map(|q| histogram.value_at_quantile(q))
+}
+
 /// Returns a generator's share of an arm's slices in a block.
 fn share(host: &str, data: &SliceData) -> GeneratorShare {
     let histograms = &data.histograms;
-    let at = |histogram: &Histogram<u64>| [0.5, 0.99].map(|q| histogram.value_at_quantile(q));
     GeneratorShare {
         host: host.to_owned(),
         due: data.due,
@@ -301,8 +304,8 @@ fn share(host: &str, data: &SliceData) -> GeneratorShare {
         completed: data.completed,
         cpu_ns: data.cpu_ns,
         timed: histograms.response.len(),
-        response_time: at(&histograms.response),
-        dispatch_lag: at(&histograms.dispatch_lag),
+        response_time: median_and_p99(&histograms.response),
+        dispatch_lag: median_and_p99(&histograms.dispatch_lag),
     }
 }
 

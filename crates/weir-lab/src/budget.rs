@@ -38,7 +38,7 @@ const REPORTED: Duration = Duration::from_micros(300);
 /// Groups loads by the trials that they are measured in, in the study's order: cells of a matrix that differ only in
 /// their rate share one. Loads that are measured until everything is decided share none, since different arms leave
 /// each of them.
-pub(crate) fn groups(study: &Study) -> Vec<Vec<LoadSpec>> {
+pub(crate) fn group_loads(study: &Study) -> Vec<Vec<LoadSpec>> {
     if study.until == Until::Decided {
         return study.loads.iter().map(|load| vec![load.clone()]).collect();
     }
@@ -55,14 +55,15 @@ pub(crate) fn groups(study: &Study) -> Vec<Vec<LoadSpec>> {
 /// Returns true if two loads are cells of one matrix that differ only in their rate. Bursts never share, since they are
 /// fitted to one rate.
 fn share(one: &LoadSpec, other: &LoadSpec) -> bool {
-    let matrix = |load: &LoadSpec| {
-        let cell = load.cell.as_ref().filter(|cell| cell.rate.is_some());
-        cell.map(|cell| cell.matrix.clone())
-    };
-    matrix(one).is_some()
-        && matrix(one) == matrix(other)
+    matrix_of_rates(one).is_some()
+        && matrix_of_rates(one) == matrix_of_rates(other)
         && Bursts::of(one).is_none()
         && are_alike(one, other)
+}
+
+/// Returns the name of the matrix that a load belongs to, if the matrix has an axis of rates.
+fn matrix_of_rates(load: &LoadSpec) -> Option<&str> {
+    load.cell.as_ref().filter(|cell| cell.rate.is_some()).map(|cell| &*cell.matrix)
 }
 
 /// Returns true if two loads differ only in their rate.
@@ -70,15 +71,16 @@ pub(crate) fn are_alike(one: &LoadSpec, other: &LoadSpec) -> bool {
     if one.is_open() != other.is_open() || one.main.changes() || other.main.changes() {
         return one.name == other.name;
     }
-    let without_rate = |load: &LoadSpec| {
-        let mut same = load.clone();
-        same.name.clear();
-        same.cell = None;
-        same.duration = Duration::ZERO;
-        same.main.arrivals = ArrivalsSpec::Closed;
-        same
-    };
     without_rate(one) == without_rate(other)
+}
+
+fn without_rate(load: &LoadSpec) -> LoadSpec {
+    let mut same = load.clone();
+    same.name.clear();
+    same.cell = None;
+    same.duration = Duration::ZERO;
+    same.main.arrivals = ArrivalsSpec::Closed;
+    same
 }
 
 /// Returns true if the due requests depend on the position within a slice; then only whole slices may pass before the
@@ -108,7 +110,7 @@ pub fn least_blocks(study: &Study) -> u32 {
 }
 
 /// Returns the number of blocks of one load with slices of length `slice`.
-pub(crate) fn blocks(study: &Study, load: &LoadSpec, slice: Duration) -> u32 {
+pub(crate) fn count_blocks(study: &Study, load: &LoadSpec, slice: Duration) -> u32 {
     let fit = load.duration.as_nanos() / block(study, slice).as_nanos().max(1);
     let least = match study.until {
         Until::Planned => study.blocks.at_least,
@@ -165,15 +167,15 @@ fn switching(study: &Study, groups: &[Vec<LoadSpec>], reported: u32) -> Duration
         (None, _) => 0,
         (Some(_), true) => {
             let turns = groups_by_turn(study, groups);
-            let rounds = |loads: &[Vec<LoadSpec>]| {
-                loads
-                    .iter()
-                    .flatten()
-                    .map(|load| blocks(study, load, planned_slice(study, load)))
-                    .max()
-                    .unwrap_or(0)
-            };
-            turns.map(|turn| 1 + rounds(turn) * (arms - 1)).sum()
+            turns
+                .map(|turn| {
+                    let blocks = turn
+                        .iter()
+                        .flatten()
+                        .map(|load| count_blocks(study, load, planned_slice(study, load)));
+                    1 + blocks.max().unwrap_or(0) * (arms - 1)
+                })
+                .sum()
         }
         (Some(_), false) => parts_count(reported, study.blocks.instances) * arms,
     };
@@ -185,7 +187,7 @@ fn switching(study: &Study, groups: &[Vec<LoadSpec>], reported: u32) -> Duration
 pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
     let plan = study.loads.iter().map(|load| {
         let slice = planned_slice(study, load);
-        let blocks = blocks(study, load, slice);
+        let blocks = count_blocks(study, load, slice);
         (load.name.clone(), blocks, block(study, slice) * blocks)
     });
     plan.collect()
@@ -208,8 +210,8 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         return capacity::takes(study);
     }
     let mut piloted: Vec<&LoadSpec> = Vec::new();
-    let groups = groups(study);
-    let mut whole = Duration::ZERO;
+    let groups = group_loads(study);
+    let mut total = Duration::ZERO;
     for group in &groups {
         let first = &group[0];
         let pilot = history.pilots.get(&first.name);
@@ -218,34 +220,33 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
         let is_in_turn = study.is_in_turn();
         if pilot.is_none() && study.blocks.slice.is_none() && !is_known && !is_in_turn {
             let pilot = (pilot::OF_PILOT, pilot::blocks(study, first));
-            whole += length(study, first, pilot, study.arms.len() as u32);
+            total += length(study, first, pilot, study.arms.len() as u32);
         }
-        let slice = slice(study, history, first);
+        let slice = choose_slice(study, history, first);
         if study.until == Until::Decided {
             let (parts, arms) = parts_until(study, history, first, slice);
             let measured = parts.iter().map(|part| length(study, first, (slice, *part), arms));
-            whole += measured.sum::<Duration>();
-            whole += renewal * arms / study.arms.len().max(1) as u32 * parts.len() as u32;
+            total += measured.sum::<Duration>();
+            total += renewal * arms / study.arms.len().max(1) as u32 * parts.len() as u32;
             continue;
         }
-        let left = group.iter().map(|load| {
-            blocks(study, load, slice).saturating_sub(history.whole_blocks(&load.name))
+        let remaining = group.iter().map(|load| {
+            count_blocks(study, load, slice).saturating_sub(history.whole_blocks(&load.name))
         });
-        let left: Vec<u32> = left.collect();
-        let parts = parts_of(&left, study.blocks.instances);
+        let parts = parts_of(&remaining.collect::<Vec<u32>>(), study.blocks.instances);
         let measured = parts.iter().map(|part| part.len() as u32);
-        whole += measured
+        total += measured
             .map(|blocks| length(study, first, (slice, blocks), study.arms.len() as u32))
             .sum::<Duration>();
-        whole += renewal * (parts.len() as u32).saturating_sub(1);
+        total += renewal * (parts.len() as u32).saturating_sub(1);
     }
     let reported: u32 = plan_of(study).iter().map(|(_, blocks, _)| blocks).sum();
-    whole += switching(study, &groups, reported);
-    whole + REPORTED * reported * study.arms.len() as u32
+    total += switching(study, &groups, reported);
+    total + REPORTED * reported * study.arms.len() as u32
 }
 
 /// Returns the slice length of a load: the pilot's, or the planned one before a pilot.
-pub(crate) fn slice(study: &Study, history: &History, load: &LoadSpec) -> Duration {
+pub(crate) fn choose_slice(study: &Study, history: &History, load: &LoadSpec) -> Duration {
     let pilot = history.pilots.get(&load.name);
     pilot
         .map(|pilot| Duration::from_nanos(pilot.slice_ns))
@@ -276,10 +277,10 @@ fn parts_until(
     let all = study.arms.len();
     let (planned, arms) = match last {
         Some(look) => (look.planned.clone(), look.open.len()),
-        None => (until::planned(study, blocks(study, load, slice)), all),
+        None => (until::planned(study, count_blocks(study, load, slice)), all),
     };
-    let whole = history.whole_blocks(&load.name);
-    let parts = until::parts(study, &planned, whole).concat();
+    let whole_blocks = history.whole_blocks(&load.name);
+    let parts = until::parts(study, &planned, whole_blocks).concat();
     (parts, arms as u32)
 }
 
@@ -293,19 +294,19 @@ pub(crate) fn length(
     let (discard, repeats) = (study.blocks.discard, repeats(load));
     let (warm_up, rest) = around(slice, blocks, discard, (repeats, Phase::Measurement));
     let connections = (load.asking() + load.held()) as u32 * arms;
-    let opening = opening(load).max(PER_CONNECTION * connections);
-    warm_up * arms + slice * 2 * arms * blocks + rest + PER_TRIAL + opening
+    let opening_time = estimate_opening(load).max(PER_CONNECTION * connections);
+    warm_up * arms + slice * 2 * arms * blocks + rest + PER_TRIAL + opening_time
 }
 
 /// Estimates the length of a continuous trial of one arm that runs alone.
 pub(crate) fn alone(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) -> Duration {
     let (discard, repeats) = (study.blocks.discard, repeats(load));
     let (warm_up, rest) = around(slice, blocks, discard, (repeats, Phase::Alone));
-    warm_up + slice * 2 * blocks + rest + PER_TRIAL + opening(load)
+    warm_up + slice * 2 * blocks + rest + PER_TRIAL + estimate_opening(load)
 }
 
 /// Returns the minimum time to open a load's connections, for all arms at the same time.
-fn opening(load: &LoadSpec) -> Duration {
+fn estimate_opening(load: &LoadSpec) -> Duration {
     load.flows()
         .filter_map(|flow| {
             let rate = flow.connect_rate?;
@@ -324,16 +325,16 @@ pub(crate) fn parts_of(left: &[u32], instances: u32) -> Vec<Vec<(usize, u32)>> {
     let mut before = vec![0; left.len()];
     let count = parts_count(most, instances);
     for part in (0..count).filter(|_| most > 0) {
-        let own: Vec<u32> = left.iter().map(|left| part_of(*left, count, part)).collect();
-        let rounds = own.iter().copied().max().unwrap_or(0);
+        let part_blocks: Vec<u32> = left.iter().map(|left| part_of(*left, count, part)).collect();
+        let rounds = part_blocks.iter().copied().max().unwrap_or(0);
         let blocks = (0..rounds).flat_map(|round| {
-            let (own, before) = (&own, &before);
-            (0..own.len())
-                .filter(move |load| round < own[*load])
+            let (part_blocks, before) = (&part_blocks, &before);
+            (0..part_blocks.len())
+                .filter(move |load| round < part_blocks[*load])
                 .map(move |load| (load, before[load] + round))
         });
         parts.push(blocks.collect());
-        before.iter_mut().zip(own).for_each(|(before, own)| *before += own);
+        before.iter_mut().zip(part_blocks).for_each(|(before, blocks)| *before += blocks);
     }
     parts
 }
@@ -352,15 +353,15 @@ fn part_of(blocks: u32, count: u32, part: u32) -> u32 {
 mod tests {
     use super::*;
 
+    fn part_lengths(blocks: u32, instances: u32) -> Vec<usize> {
+        parts_of(&[blocks], instances).iter().map(Vec::len).collect()
+    }
+
     #[test]
     fn blocks_are_spread_evenly_over_instances() {
-        let split = |blocks, instances| -> Vec<usize> {
-            let parts = parts_of(&[blocks], instances);
-            parts.iter().map(Vec::len).collect()
-        };
-        assert_eq!(split(93, 4), [24, 23, 23, 23]);
-        assert_eq!(split(12, 1), [12]);
-        assert_eq!(split(2, 4), [1, 1], "an instance without a block is not started");
+        assert_eq!(part_lengths(93, 4), [24, 23, 23, 23]);
+        assert_eq!(part_lengths(12, 1), [12]);
+        assert_eq!(part_lengths(2, 4), [1, 1], "an instance without a block is not started");
     }
 
     #[test]

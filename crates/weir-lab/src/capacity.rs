@@ -40,9 +40,9 @@ pub(crate) struct Capacity {
     is_in_turn: bool,
     turn: Option<ArmId>,
     turn_begun: Duration,
-    asked: Option<Asked>,
+    asked: Option<ProposedCell>,
     /// Last proposed cell, if it is not recorded yet, and its number of blocks.
-    untold: Option<(Asked, u32)>,
+    untold: Option<(ProposedCell, u32)>,
     /// Working time of the run, according to the records.
     passed: Duration,
     steps: VecDeque<Step>,
@@ -50,7 +50,7 @@ pub(crate) struct Capacity {
 }
 
 /// The last proposed cell.
-struct Asked {
+struct ProposedCell {
     arms: Vec<ArmId>,
     stage: SearchStage,
     first_block: u32,
@@ -88,14 +88,7 @@ impl Capacity {
     /// Has the first unanswered arm run alone, if arms use the proxy in turn. The previous arm ends, and this arm
     /// replaces its settings. The A/A arm comes last, so that it shows drift over the whole time.
     fn take_turn(&mut self) {
-        let specs = &self.frame.header.study.arms;
-        let open = |is_same: bool| {
-            let mut arms = self.arms.iter().zip(specs);
-            arms.position(|(arm, spec)| {
-                arm.is_open() && (spec.role == ArmRole::SameAsBaseline) == is_same
-            })
-        };
-        let turn = open(false).or_else(|| open(true));
+        let turn = self.first_open(false).or_else(|| self.first_open(true));
         let Some(arm) = turn.filter(|_| self.is_in_turn && turn != self.turn) else {
             return;
         };
@@ -146,8 +139,8 @@ impl Capacity {
             return;
         };
         if self.is_in_turn {
-            let left = share.saturating_sub(passed.saturating_sub(shared));
-            let left_s = time::of_trials_s(left);
+            let remaining = share.saturating_sub(passed.saturating_sub(shared));
+            let left_s = time::of_trials_s(remaining);
             self.arms.iter_mut().for_each(|arm| arm.has_left(left_s));
             return;
         }
@@ -163,14 +156,13 @@ impl Capacity {
     /// Returns the arm whose next hold is provided for before the others share the remaining time, and the seconds of
     /// that hold: an arm that needs a hold while all others have a claim.
     fn first_served(&self, left_s: f64) -> Option<(ArmId, f64)> {
-        let has_claim = |arm: &Searched| !arm.is_open() || arm.held().is_some();
-        let without = self.those(|arm| !has_claim(arm));
+        let without_claim = self.those(|arm| arm.is_open() && arm.held().is_none());
         self.arms
             .iter()
             .map(Searched::hold_needed_s)
             .enumerate()
             .filter_map(|(arm, hold_s)| Some((arm, hold_s?)))
-            .filter(|(arm, _)| without.iter().all(|other| other == arm))
+            .filter(|(arm, _)| without_claim.iter().all(|other| other == arm))
             .find(|(_, hold_s)| *hold_s <= left_s)
     }
 
@@ -181,6 +173,14 @@ impl Capacity {
         if !self.is_in_turn {
             self.has_passed(self.passed);
         }
+    }
+
+    /// Returns the first arm with an open search that is, or is not, the A/A arm.
+    fn first_open(&self, is_same: bool) -> Option<ArmId> {
+        let mut arms = self.arms.iter().zip(&self.frame.header.study.arms);
+        arms.position(|(arm, spec)| {
+            arm.is_open() && (spec.role == ArmRole::SameAsBaseline) == is_same
+        })
     }
 
     /// Queues the next steps.
@@ -208,8 +208,8 @@ impl Capacity {
             Err(answer) => {
                 self.done(first);
                 let record = self.frame.answer(&self.arms[first], &answer, self.passed);
-                let told = Event::Capacity(Box::new(record.clone()));
-                self.steps.push_back(Step::Tell(told));
+                let event = Event::Capacity(Box::new(record.clone()));
+                self.steps.push_back(Step::Tell(event));
                 let record = Record::Capacity(record);
                 self.steps.push_back(Step::Record(Box::new(record)));
             }
@@ -279,13 +279,14 @@ impl Capacity {
     }
 
     fn measure(&mut self, cell: Cell, stage: SearchStage) {
-        self.asked = Some(Asked { arms: cell.arms.clone(), stage, first_block: cell.first_block });
+        self.asked =
+            Some(ProposedCell { arms: cell.arms.clone(), stage, first_block: cell.first_block });
         self.steps.push_back(Step::Measure(Box::new(cell)));
     }
 
     /// Queues records of the state of each search after a cell.
-    fn tell(&mut self, asked: &Asked, blocks: u32) {
-        let left = time::left(&self.frame, &self.arms, self.passed);
+    fn tell(&mut self, asked: &ProposedCell, blocks: u32) {
+        let remaining = time::left(&self.frame, &self.arms, self.passed);
         for id in &asked.arms {
             let arm = &self.arms[*id];
             let record = BracketRecord {
@@ -299,8 +300,8 @@ impl Capacity {
                 held: arm.held(),
                 passed_s: Some(self.passed.as_secs_f64()),
             };
-            let told = Event::Bracket { bracket: record.clone(), left };
-            self.steps.push_back(Step::Tell(told));
+            let event = Event::Bracket { bracket: record.clone(), left: remaining };
+            self.steps.push_back(Step::Tell(event));
             let record = Record::Bracket(record);
             self.steps.push_back(Step::Record(Box::new(record)));
         }

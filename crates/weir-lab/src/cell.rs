@@ -50,14 +50,14 @@ impl Cell {
 
     /// Returns the load to which the `place`-th block of this cell belongs, and the block's number within the load.
     pub(crate) fn block_of(&self, place: usize) -> (&str, u32) {
-        let own = match &self.rates {
+        let shared_block = match &self.rates {
             Rates::Shared(shared) => shared.blocks.get(place).and_then(|(load, number)| {
                 let (name, _) = shared.loads.get(*load)?;
                 Some((name.as_str(), *number))
             }),
             _ => None,
         };
-        own.unwrap_or((&self.load.name, self.first_block + place as u32))
+        shared_block.unwrap_or((&self.load.name, self.first_block + place as u32))
     }
 
     /// Returns the names of all loads that the cell measures.
@@ -242,14 +242,14 @@ pub(crate) mod tests {
 
     #[test]
     fn a_rate_belongs_to_a_block_and_an_arm() {
-        let block = |rates: [f64; 2]| StepBlock { rates: rates.into(), ..StepBlock::default() };
-        let rates = Rates::Steps(Steps {
-            blocks: vec![block([1.0, 3.0]), block([7.0, 9.0])],
-            ..Steps::default()
-        });
-        let of = |block, place| rates.of(block, place);
-        assert_eq!((of(0, 0), of(0, 1), of(1, 1)), (Some(1.0), Some(3.0), Some(9.0)));
-        assert_eq!((of(2, 0), of(0, 2)), (None, None));
+        let [first, second] = [[1.0, 3.0], [7.0, 9.0]]
+            .map(|rates| StepBlock { rates: rates.into(), ..StepBlock::default() });
+        let rates = Rates::Steps(Steps { blocks: vec![first, second], ..Steps::default() });
+        assert_eq!(
+            (rates.of(0, 0), rates.of(0, 1), rates.of(1, 1)),
+            (Some(1.0), Some(3.0), Some(9.0))
+        );
+        assert_eq!((rates.of(2, 0), rates.of(0, 2)), (None, None));
         assert_eq!(Rates::Closed.of(0, 0), None);
         assert_eq!(Rates::Same(4.0).of(9, 9), Some(4.0));
     }

@@ -12,7 +12,7 @@ use weir_model::record::ObjectRecord;
 use weir_model::study::{Arm, ExternalSpec, Settings, Study};
 use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, sysctl_path};
 use weir_parameters::{Catalog, Controller, EffectiveFrom, Parameter};
-use weir_sut::Meeting;
+use weir_sut::RequestRoute;
 
 use crate::options::Options;
 use crate::{Event, LabError};
@@ -24,7 +24,7 @@ mod pods;
 mod texts;
 
 pub(crate) use instance::workloads_of;
-use instance::{Instance, instances, meeting, used};
+use instance::{Instance, list_used, meeting, read_instances};
 pub use instance::{changes_of, rights_of};
 pub use texts::edited as edited_text;
 
@@ -44,7 +44,7 @@ pub(crate) struct Controlled {
     /// The one proxy that arms have in turn, or several of which each arm has one.
     instances: Vec<Instance>,
     /// Request of the loads for which the configuration is read.
-    meeting: Meeting,
+    meeting: RequestRoute,
     within: Duration,
     catalog: Catalog,
     changes: Changes,
@@ -77,15 +77,14 @@ impl Controlled {
         let Some((proxy, spec)) = study.controlled() else {
             return Ok(None);
         };
-        let unknown = || LabError::Controller(format!("`{}` is no controller", spec.is));
-        let controller = Controller::named(&spec.is).ok_or_else(unknown)?;
+        let controller = Controller::named(&spec.is).ok_or_else(|| unknown_controller(&spec.is))?;
         let cluster = options.places.cluster.clone().ok_or_else(|| {
             let words = "the study changes objects of a cluster, and no --on names one";
             LabError::Controller(words.to_owned())
         })?;
         let catalog = options.catalog.clone();
         let address = proxy.external.as_ref().map(|external| external.address);
-        let mut instances = instances(&study.proxy, controller);
+        let mut instances = read_instances(&study.proxy, controller);
         for instance in &mut instances {
             for arm in &study.arms {
                 for (object, at, _) in instance.placed(controller, &catalog, arm) {
@@ -93,7 +92,7 @@ impl Controlled {
                 }
             }
         }
-        let used = used(study, controller, &catalog);
+        let used = list_used(study, controller, &catalog);
         cluster.check_changes(&used)?;
         cluster.check_objects(&used)?;
         nodes::check(study, &instances, (&cluster, options))?;
@@ -105,7 +104,7 @@ impl Controlled {
             cluster,
             controller,
             instances,
-            meeting: meeting(study, address.ok_or_else(unknown)?),
+            meeting: meeting(study, address.ok_or_else(|| unknown_controller(&spec.is))?),
             within: spec.within.unwrap_or(controller.in_force_within),
             catalog,
             ids: arms.flat_map(|arm| arm.settings.keys().cloned()).collect(),
@@ -114,10 +113,10 @@ impl Controlled {
         for instance in &controlled.instances {
             controlled.await_roll_outs(instance, events)?;
         }
-        for place in 0..controlled.instances.len() {
-            let each = controlled.read(&controlled.instances[place])?;
-            let first = each.into_iter().next().unwrap_or_default();
-            let instance = &mut controlled.instances[place];
+        for index in 0..controlled.instances.len() {
+            let pods = controlled.read(&controlled.instances[index])?;
+            let first = pods.into_iter().next().unwrap_or_default();
+            let instance = &mut controlled.instances[index];
             instance.before = first.1.levels;
             if let Some(workload) = instance.objects.get(WORKLOAD) {
                 instance.replicas = weir_kube::replicas(&controlled.cluster, workload)?;
@@ -172,14 +171,7 @@ impl Controlled {
     /// # Errors
     /// [`LabError::NotInForce`], with the settings read instead or the cluster's message; or the user stopped the run.
     pub(crate) fn apply(&mut self, arm: &Arm, place: usize) -> Result<InForce, LabError> {
-        let refused = |error: KubeError| match error {
-            KubeError::Interrupted | KubeError::Unreachable { .. } => LabError::Kube(error),
-            error => LabError::NotInForce {
-                arm: arm.name.clone(),
-                hint: error.hint(),
-                what: error.to_string(),
-            },
-        };
+        let refused = |error| not_in_force(arm, error);
         let instance = &self.instances[place];
         let placed = instance.placed(self.controller, &self.catalog, arm);
         let within = self.controller.rolled_out_within;
@@ -200,9 +192,9 @@ impl Controlled {
                 places
                     .iter()
                     .map(|at| {
-                        let mut own = placed.iter();
-                        let own = own.find(|one| one.1 == *at && one.0 == *object);
-                        (at.clone(), own.map(|own| own.2.clone()))
+                        let change =
+                            placed.iter().find(|change| change.1 == *at && change.0 == *object);
+                        (at.clone(), change.map(|change| change.2.clone()))
                     })
                     .collect(),
             );
@@ -234,8 +226,7 @@ impl Controlled {
         instance: &Instance,
         workload: &ObjectRef,
     ) -> Result<(), LabError> {
-        let own = instance.sites.get(workload);
-        if own.is_some_and(|places| places.contains(REPLICAS)) {
+        if instance.sites.get(workload).is_some_and(|places| places.contains(REPLICAS)) {
             return Ok(());
         }
         let (before, now) = (instance.replicas, weir_kube::replicas(&self.cluster, workload)?);
@@ -258,10 +249,10 @@ impl Controlled {
         let until = Instant::now() + self.within;
         let mut refusal = None;
         loop {
-            let what = match self.read(instance) {
+            let shortfall = match self.read(instance) {
                 Ok(each) => match self.lacking(arm, instance, &each) {
                     None => return Ok(each.into_iter().next().unwrap_or_default().1),
-                    Some(what) => what,
+                    Some(shortfall) => shortfall,
                 },
                 Err(error @ LabError::Kube(KubeError::Unreachable { .. }))
                     if Instant::now() > until =>
@@ -283,7 +274,7 @@ impl Controlled {
                 let (title, seconds) = (&self.controller.title, self.within.as_secs());
                 return Err(LabError::NotInForce {
                     arm: arm.name.clone(),
-                    what: format!("not in force after {seconds} s: {what}"),
+                    what: format!("not in force after {seconds} s: {shortfall}"),
                     hint: Some(format!(
                         "look at the log of {title}: it may have refused the value, or taken its default in its place"
                     )),
@@ -302,9 +293,9 @@ impl Controlled {
             if let Some(error) = self.changes.done_by_others(object).ok().flatten() {
                 return Some((error.to_string(), error.hint()));
             }
-            let said = weir_kube::not_taken(&self.cluster, object).ok().flatten()?;
+            let message = weir_kube::not_taken(&self.cluster, object).ok().flatten()?;
             let title = &self.controller.title;
-            Some((format!("{title} does not take {object}: {said}"), None))
+            Some((format!("{title} does not take {object}: {message}"), None))
         })
     }
 
@@ -316,15 +307,15 @@ impl Controlled {
         each: &[(String, InForce)],
     ) -> Option<String> {
         let wanted = self.ids.iter().filter_map(|id| {
-            let own = arm.settings.get(id);
-            Some((self.row(id)?, own.or_else(|| instance.before.get(id))?))
+            let level = arm.settings.get(id).or_else(|| instance.before.get(id))?;
+            Some((self.row(id)?, level))
         });
         let wanted: Vec<(&Parameter, &String)> = wanted.collect();
-        let mut lacking = each.iter().flat_map(|(of, found)| {
+        let mut lacking = each.iter().flat_map(|(pod, in_force)| {
             wanted.iter().filter_map(move |(row, level)| {
-                let found = found.levels.get(&row.id).map_or("unknown", String::as_str);
-                let is_there = Controller::is_in_force(row, level, found);
-                (!is_there).then(|| format!("{} is {found} and not {level} in {of}", row.id))
+                let actual = in_force.levels.get(&row.id).map_or("unknown", String::as_str);
+                let is_there = Controller::is_in_force(row, level, actual);
+                (!is_there).then(|| format!("{} is {actual} and not {level} in {pod}", row.id))
             })
         });
         lacking.next()
@@ -336,7 +327,7 @@ impl Controlled {
 
     /// Reads the configuration that each pod of an instance's data plane runs with, by the pod's name.
     fn read(&self, instance: &Instance) -> Result<Vec<(String, InForce)>, LabError> {
-        let meeting = Meeting { at: instance.at.address, ..self.meeting.clone() };
+        let meeting = RequestRoute { at: instance.at.address, ..self.meeting.clone() };
         let printed = match instance.read.split_first() {
             Some((program, words)) => {
                 let text = command::run("read", program, words)?;
@@ -347,26 +338,27 @@ impl Controlled {
                 Reads::Port(port) => self.over_port(instance, port)?,
             },
         };
-        let mut each = BTreeMap::new();
+        let mut by_pod = BTreeMap::new();
         for (of, text) in printed {
-            let found = weir_sut::told(self.controller.proxy, text, &meeting, &self.catalog)
+            let reading = weir_sut::told(self.controller.proxy, text, &meeting, &self.catalog)
                 .map_err(|error| {
                     LabError::Controller(format!("what {of} prints of its configuration: {error}"))
                 })?;
-            let in_force = InForce { levels: found.levels, text: found.text, objects: Vec::new() };
-            each.insert(of, in_force);
+            let in_force =
+                InForce { levels: reading.levels, text: reading.text, objects: Vec::new() };
+            by_pod.insert(of, in_force);
         }
-        self.read_pods(instance, &mut each)?;
+        self.read_pods(instance, &mut by_pod)?;
         // What a command beside the pods has printed is of all of them.
-        if each.len() > 1
-            && let Some(printed) = each.remove(PROXY)
+        if by_pod.len() > 1
+            && let Some(printed) = by_pod.remove(PROXY)
         {
-            for of_pod in each.values_mut() {
+            for of_pod in by_pod.values_mut() {
                 of_pod.levels.extend(printed.levels.clone());
                 of_pod.text.clone_from(&printed.text);
             }
         }
-        Ok(each.into_iter().collect())
+        Ok(by_pod.into_iter().collect())
     }
 
     /// Reads further settings of the pods, those of the kernel and of the workload, and adds them to `each` by the
@@ -441,14 +433,16 @@ impl Controlled {
     /// Some object could not be restored, and is left to `weir restore`.
     pub(crate) fn put_back(&mut self, events: &mut dyn FnMut(Event)) -> Result<(), LabError> {
         let objects = self.changes.put_back();
-        let failed = objects.iter().filter(|one| one.failed.is_some()).count();
-        let was_put_back = |object: &ObjectRef| {
-            let mut own = objects.iter().filter(|one| one.object == *object);
-            own.any(|one| !one.put_back.is_empty())
-        };
+        let failed = objects.iter().filter(|report| report.failed.is_some()).count();
+        let put_back: BTreeSet<&ObjectRef> = objects
+            .iter()
+            .filter(|report| !report.put_back.is_empty())
+            .map(|report| &report.object)
+            .collect();
         let mut restarted = Ok(());
         for instance in &self.instances {
-            restarted = restarted.and(instance.restart(self.controller, was_put_back));
+            restarted = restarted
+                .and(instance.restart(self.controller, |object| put_back.contains(object)));
         }
         if !objects.is_empty() {
             events(Event::ObjectsPutBack { objects });
@@ -461,5 +455,21 @@ impl Controlled {
                 objects,
             })),
         }
+    }
+}
+
+fn unknown_controller(name: &str) -> LabError {
+    LabError::Controller(format!("`{name}` is no controller"))
+}
+
+/// Makes the error of an arm whose settings the cluster refuses.
+fn not_in_force(arm: &Arm, error: KubeError) -> LabError {
+    match error {
+        KubeError::Interrupted | KubeError::Unreachable { .. } => LabError::Kube(error),
+        error => LabError::NotInForce {
+            arm: arm.name.clone(),
+            hint: error.hint(),
+            what: error.to_string(),
+        },
     }
 }

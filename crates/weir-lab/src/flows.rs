@@ -115,12 +115,12 @@ impl<'a> Flows<'a> {
             wanted => &from.addresses[..from.addresses.len().min(usize::from(wanted))],
         };
         let flows = self.load.flows().zip(when).zip(&self.trace_of).enumerate();
-        let job =
-            |(place, ((flow, when), trace)): (usize, ((&FlowSpec, &When), &Option<usize>))| {
-                let asked = doors.asked.get(place).copied();
+        flows
+            .map(|(index, ((flow, when), trace))| {
+                let address = doors.asked.get(index).copied();
                 let (peer, trust) = match (&flow.tls, doors.tls) {
-                    (None, _) => (asked.unwrap_or(doors.clear), ""),
-                    (Some(_), Some((door, pem))) => (asked.unwrap_or(door), pem),
+                    (None, _) => (address.unwrap_or(doors.clear), ""),
+                    (Some(_), Some((door, pem))) => (address.unwrap_or(door), pem),
                     (Some(_), None) => {
                         return Err(LabError::Request {
                             load: self.load.name.clone(),
@@ -144,8 +144,8 @@ impl<'a> Flows<'a> {
                     },
                     keeps_content: false,
                 })
-            };
-        flows.map(job).collect()
+            })
+            .collect()
     }
 }
 
@@ -167,9 +167,8 @@ fn named_files(tls: &TlsSpec) -> impl Iterator<Item = &String> {
         Trust::Ca(path) => Some(path),
         Trust::System | Trust::Insecure => None,
     };
-    let own = tls.client.iter();
-    let own = own.flat_map(|own| [&own.certificate, &own.key]);
-    trusted.into_iter().chain(own)
+    let of_client = tls.client.iter().flat_map(|client| [&client.certificate, &client.key]);
+    trusted.into_iter().chain(of_client)
 }
 
 #[cfg(test)]
@@ -180,16 +179,15 @@ mod tests {
 
     use super::*;
 
-    fn load() -> LoadSpec {
+    fn make_load() -> LoadSpec {
         let main = FlowSpec::new(50, ArrivalsSpec::Closed);
         LoadSpec::new("l", main, Duration::from_secs(60))
     }
 
     fn jobs(load: &LoadSpec, tls: bool) -> Result<Vec<FlowJob>, LabError> {
         let addresses: Vec<_> = (1..=253).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect();
-        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let doors =
-            Doors { clear: at(1), also: &[at(3)], tls: tls.then(|| (at(2), "PEM")), asked: &[] };
+        let [clear, secure, also] = [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let doors = Doors { clear, also: &[also], tls: tls.then_some((secure, "PEM")), asked: &[] };
         let from = From { addresses: &addresses, ports: 28_232 };
         let when: Vec<When> = load.flows().map(When::said).collect();
         Flows::read(load, None)?.of_arm(0, &when, doors, from)
@@ -197,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_flow_over_tls_knows_where_and_whom_to_trust() {
-        let mut load = load();
+        let mut load = make_load();
         let clear = jobs(&load, true).unwrap().remove(0);
         assert_eq!((&*clear.trust, clear.sources), ("", Vec::new()));
         load.main.tls = Some(TlsSpec::default());
@@ -214,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_port_is_for_host_fields_and_not_for_handshakes() {
-        let mut load = load();
+        let mut load = make_load();
         load.main.host = Some("shop.example:8443".to_owned());
         load.main.tls = Some(TlsSpec::default());
         let job = jobs(&load, true).unwrap().remove(0);
@@ -228,12 +226,12 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "a\nb\n").unwrap();
         let name = file.path().display().to_string();
-        let mut load = load();
-        let request = |target: &str| vec![WeightedRequest::single(RequestSpec::get(target))];
-        load.main.requests = request(&format!("/{{{{line:{name}}}}}"));
+        let mut load = make_load();
+        let target = format!("/{{{{line:{name}}}}}");
+        load.main.requests = vec![WeightedRequest::single(RequestSpec::get(&target))];
         let flows = Flows::read(&load, None).unwrap();
         assert_eq!(flows.files[&name].0, b"a\nb\n");
-        load.main.requests = request("/{{lines}}");
+        load.main.requests = vec![WeightedRequest::single(RequestSpec::get("/{{lines}}"))];
         let error = jobs(&load, false).unwrap_err().to_string();
         assert!(error.contains("`lines` is not a slot"), "{error}");
     }

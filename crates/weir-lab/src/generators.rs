@@ -8,7 +8,7 @@ use std::time::Duration;
 use weir_agent::message::{LoadEnd, LoadEvent, LoadJob, SliceJob};
 use weir_agent::{AgentError, Part};
 use weir_load::Plan;
-use weir_model::deal::Others;
+use weir_model::deal::OtherThreads;
 use weir_model::flow::LoadSpec;
 use weir_model::record::GeneratorStart;
 use weir_model::room::{Descriptors, most_threads};
@@ -16,7 +16,7 @@ use weir_model::room::{Descriptors, most_threads};
 use crate::LabError;
 use crate::arrivals::When;
 use crate::flows::{Doors, Flows, From};
-use crate::host::{Host, Told};
+use crate::host::{Host, HostEvent};
 use crate::hosts::Hosts;
 use crate::options::Options;
 use crate::preflight;
@@ -33,7 +33,7 @@ pub type Threads = Vec<Option<u32>>;
 
 /// Target of a flow.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct FlowTarget {
     /// Addresses, used in turn; at least one.
     pub peers: Vec<SocketAddr>,
     /// Server name and port for Host fields.
@@ -63,7 +63,7 @@ impl Generators {
     /// There are not enough connections, descriptors or ports, or a file cannot be read.
     pub fn jobs(
         &self,
-        (load, asked): (&LoadSpec, &[Asked]),
+        (load, asked): (&LoadSpec, &[FlowTarget]),
         plan: &Plan,
         wanted: &dyn Fn(&[Option<u32>]) -> Option<Threads>,
     ) -> Result<Vec<LoadJob>, LabError> {
@@ -71,19 +71,18 @@ impl Generators {
         let count = hosts.len();
         let fewest = load.flows().map(|flow| flow.connections).min().unwrap_or(1);
         let most = fewest as usize / count;
-        let room = |host: &Host| {
-            Descriptors::of_load(load, 1, false, host.is.own_tables).dealt(count as u64)
-        };
-        let threads = |host: &Host| {
-            let places = host.places_of_threads();
-            wanted(&places).unwrap_or_else(|| {
-                let threads = room(host).threads(host.is.most_descriptors, places.len() as u64);
-                let places = places.iter().copied().cycle();
-                places.take(most.min(threads as usize)).collect()
+        let threads: Vec<Threads> = hosts
+            .clone()
+            .map(|host| {
+                let places = host.places_of_threads();
+                wanted(&places).unwrap_or_else(|| {
+                    let threads = room_of(load, host, count)
+                        .threads(host.is.most_descriptors, places.len() as u64);
+                    places.iter().copied().cycle().take(most.min(threads as usize)).collect()
+                })
             })
-        };
-        let threads: Vec<Threads> = hosts.clone().map(threads).collect();
-        if most == 0 || threads.iter().any(|own| own.len() > most) {
+            .collect();
+        if most == 0 || threads.iter().any(|threads| threads.len() > most) {
             return Err(LabError::Request {
                 load: load.name.clone(),
                 what: format!(
@@ -94,36 +93,39 @@ impl Generators {
         for (host, threads) in hosts.clone().zip(&threads) {
             let possible = most_threads(host.is.cpus.cpus().len());
             if threads.len() > possible {
-                let what =
-                    format!("more threads than the {possible} that {} can use", host.called());
-                let load = load.name.clone();
-                return Err(LabError::Request { load, what });
+                return Err(LabError::Request {
+                    load: load.name.clone(),
+                    what: format!(
+                        "more threads than the {possible} that {} can use",
+                        host.called()
+                    ),
+                });
             }
         }
         let job = whole(load, asked, plan)?;
-        let mut others =
-            Others { before: 0, behind: threads.iter().map(Vec::len).sum::<usize>() as u32 };
+        let mut neighbours =
+            OtherThreads { before: 0, behind: threads.iter().map(Vec::len).sum::<usize>() as u32 };
         let mut jobs = Vec::new();
         for (host, threads) in hosts.zip(threads) {
-            let is_there = |cpu: &u32| host.allowed().cpus().contains(cpu);
-            if let Some(cpu) = threads.iter().flatten().find(|cpu| !is_there(cpu)) {
+            let allowed = host.allowed().cpus();
+            if let Some(cpu) = threads.iter().flatten().find(|cpu| !allowed.contains(cpu)) {
                 return Err(LabError::Cpus {
                     host: host.called().to_owned(),
                     wanted: cpu.to_string(),
                     allowed: host.allowed().to_string(),
                 });
             }
-            preflight::enough(room(host).for_each_of(threads.len() as u64), host)?;
+            preflight::enough(room_of(load, host, count).for_each_of(threads.len() as u64), host)?;
             preflight::ports(load, &self.0, host)?;
-            let own = threads.len() as u32;
-            others.behind -= own;
+            let thread_count = threads.len() as u32;
+            neighbours.behind -= thread_count;
             jobs.push(LoadJob {
                 threads,
-                descriptors: room(host).at_most(),
-                others,
+                descriptors: room_of(load, host, count).at_most(),
+                others: neighbours,
                 ..job.clone()
             });
-            others.before += own;
+            neighbours.before += thread_count;
         }
         Ok(jobs)
     }
@@ -139,7 +141,7 @@ impl Generators {
         stop: &AtomicBool,
         hear: &mut dyn FnMut(usize, LoadEvent),
     ) -> Result<(Vec<GeneratorStart>, Vec<LoadEnd>), LabError> {
-        let mut going = Going {
+        let mut going = RunningLoad {
             generators: self.0.generators().collect(),
             ids: Vec::new(),
             // Clocks are compared when all are ready.
@@ -156,15 +158,20 @@ impl Generators {
     }
 }
 
+/// Returns the descriptors that a generator's share of a load needs.
+fn room_of(load: &LoadSpec, host: &Host, generators: usize) -> Descriptors {
+    Descriptors::of_load(load, 1, false, host.is.own_tables).dealt(generators as u64)
+}
+
 /// A running load.
-struct Going<'a> {
+struct RunningLoad<'a> {
     generators: Vec<&'a Host>,
     ids: Vec<u64>,
     start: Start<'a>,
     ends: Vec<Option<LoadEnd>>,
 }
 
-impl Going<'_> {
+impl RunningLoad<'_> {
     fn through(
         &mut self,
         jobs: &[LoadJob],
@@ -179,7 +186,7 @@ impl Going<'_> {
         let slices = jobs.first().map_or(0, |job| job.engine_slices().len());
         let mut stopping = false;
         while self.ends.iter().any(Option::is_none) {
-            if let Ok(Told::Load(generator, part)) = told.recv_timeout(LOOK) {
+            if let Ok(HostEvent::Load(generator, part)) = told.recv_timeout(LOOK) {
                 match part {
                     Part::Event(LoadEvent::Ready) => {
                         self.start.ready(generator, |place| self.ids[place])?;
@@ -221,7 +228,7 @@ impl Going<'_> {
 }
 
 /// Builds the job that all generators have in common, without their shares of it.
-fn whole(load: &LoadSpec, asked: &[Asked], plan: &Plan) -> Result<LoadJob, LabError> {
+fn whole(load: &LoadSpec, asked: &[FlowTarget], plan: &Plan) -> Result<LoadJob, LabError> {
     let flows = Flows::read(load, None)?;
     let when =
         plan.flows.iter().map(|flow| When { arrivals: flow.arrivals.clone(), every_ns: None });

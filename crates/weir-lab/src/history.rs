@@ -116,10 +116,11 @@ impl History {
         let ns = trial.slices.iter().map(|slice| slice.measured_ns).sum();
         let open = load.open.entry(block).or_default();
         open.push((trial.arm.clone(), completed, ns));
-        let is_there = |arm: &String| open.iter().any(|(open, ..)| open == arm);
         // Arms that are decided have left.
         let wanted = load.looks.last().map_or(&self.arms, |look| &look.open);
-        if wanted.contains(&trial.arm) && wanted.iter().all(is_there) {
+        if wanted.contains(&trial.arm)
+            && wanted.iter().all(|arm| open.iter().any(|(open, ..)| open == arm))
+        {
             load.whole += 1;
             for (arm, completed, ns) in load.open.remove(&block).unwrap_or_default() {
                 let total = load.totals.entry(arm).or_default();
@@ -159,14 +160,13 @@ impl History {
 
     /// Returns true if an arm has had a load alone, to find its limiter, at this rate; `None`: in a closed loop.
     pub fn is_observed(&self, load: &str, arm: &str, rate: Option<f64>) -> bool {
-        // As numbers are written and read again.
-        let same = |at: f64, rate: f64| (at - rate).abs() <= 1e-9 * rate;
-        let is_it = |(of, at): &(String, Option<f64>)| {
-            let is_at = at.zip(rate).map_or(*at == rate, |(at, rate)| same(at, rate));
+        let mut observed = self.loads.get(load).into_iter().flat_map(|load| &load.observed);
+        observed.any(|(of, at)| {
+            // As numbers are written and read again.
+            let is_at =
+                at.zip(rate).map_or(*at == rate, |(at, rate)| (at - rate).abs() <= 1e-9 * rate);
             of == arm && is_at
-        };
-        let load = self.loads.get(load);
-        load.is_some_and(|load| load.observed.iter().any(is_it))
+        })
     }
 
     /// Returns the requests per second that an arm completed under a load; `None` before its first complete block.

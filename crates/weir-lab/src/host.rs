@@ -62,7 +62,7 @@ enum Link {
 }
 
 /// Messages of hosts during a trial.
-pub(crate) enum Told {
+pub(crate) enum HostEvent {
     /// Message of a generator, with its index among the generators.
     Load(usize, Part<LoadJob>),
     /// Message of a host that reads counters, with its index among the hosts.
@@ -91,7 +91,7 @@ impl Host {
 
     /// Connects to a host that ssh(1) reaches by this name.
     pub(crate) fn distant(name: &str, options: &Options) -> Result<Host, LabError> {
-        let place = SshPlace {
+        let ssh_place = SshPlace {
             options: options.places.ssh_options.clone(),
             remote: options.places.remote.clone(),
             ..SshPlace::new(name)
@@ -99,7 +99,7 @@ impl Host {
         // The very program that runs, even if its file has been replaced since.
         let weir = Path::new("/proc/self/exe");
         let limit = Limit { at_most: CONNECT, stop: &options.stop };
-        let connected = ssh::connect(&place, weir, &options.weir_version, limit)?;
+        let connected = ssh::connect(&ssh_place, weir, &options.weir_version, limit)?;
         if connected.hello.weir != options.weir_version {
             // Its load engine, or the way it sets up a proxy, may be another.
             return Err(LabError::Version {
@@ -120,10 +120,9 @@ impl Host {
                 .iter()
                 .map(|pod| Host::pod((pods, generators), pod, options))
                 .collect::<Result<Vec<Host>, LabError>>()?;
-            let seen = hosts.iter().zip(all);
-            let seen: Vec<(&str, &CpuSet)> =
-                seen.map(|(host, pod)| (&*pod.node, &host.is.cpus)).collect();
-            let dealt = pods::deal(&seen, pods.cpus());
+            let node_cpus: Vec<(&str, &CpuSet)> =
+                hosts.iter().zip(all).map(|(host, pod)| (&*pod.node, &host.is.cpus)).collect();
+            let dealt = pods::deal(&node_cpus, pods.cpus());
             for ((host, pod), own) in hosts.iter_mut().zip(all).zip(dealt) {
                 pods.has_seen((&pod.name, &pod.node), &host.is.cpus, own.as_ref());
                 host.have(own, pods.cpus());
@@ -136,12 +135,11 @@ impl Host {
     /// threads are not bound to them.
     fn have(&mut self, dealt: Option<CpuSet>, count: usize) {
         let is_kept = dealt.is_some();
-        let some = || CpuSet::new(self.is.cpus.cpus().iter().copied().take(count).collect());
-        let Some(own) = dealt.or_else(some) else {
-            return;
-        };
-        let seen = std::mem::replace(&mut self.is.cpus, own);
-        self.pod = Some(InPod { seen, is_kept });
+        let cpus = dealt
+            .or_else(|| CpuSet::new(self.is.cpus.cpus().iter().copied().take(count).collect()));
+        if let Some(cpus) = cpus {
+            self.pod = Some(InPod { seen: std::mem::replace(&mut self.is.cpus, cpus), is_kept });
+        }
     }
 
     /// Returns a place for each thread: one of the host's CPUs, or `None` if the kernel chooses.
@@ -183,12 +181,12 @@ impl Host {
 
     /// Makes a host of an agent that has sent its greeting.
     fn over(
-        agent: Client,
+        client: Client,
         name: String,
         address: Option<IpAddr>,
         options: &Options,
     ) -> Result<Host, LabError> {
-        let agent = agent.until(&options.stop);
+        let agent = client.until(&options.stop);
         let is = agent.ask(Describe)?;
         agent.ask(Rows(options.catalog.user_rows().to_vec()))?;
         Ok(Host { is, link: Link::Distant { agent, name, address }, pod: None })
@@ -232,13 +230,12 @@ impl Host {
     /// Returns the host's CPUs that stand for these: the same, or as many of its own if it lacks some. A pod lacks some
     /// if its node's kubelet gave it other CPUs than the run's pods on other nodes.
     pub(crate) fn own_cpus(&self, of_all: &CpuSet) -> CpuSet {
-        let (own, count) = (&self.is.cpus, of_all.cpus().len());
-        let own = if of_all.shared_with(own).len() == count {
-            None
-        } else {
-            CpuSet::new(own.cpus().iter().copied().take(count).collect())
-        };
-        own.unwrap_or_else(|| of_all.clone())
+        let (cpus, count) = (&self.is.cpus, of_all.cpus().len());
+        if of_all.shared_with(cpus).len() == count {
+            return of_all.clone();
+        }
+        CpuSet::new(cpus.cpus().iter().copied().take(count).collect())
+            .unwrap_or_else(|| of_all.clone())
     }
 
     /// Returns the address at which other hosts reach the host; `None` for this host or if not known.
@@ -278,7 +275,7 @@ impl Host {
     /// The same of a question that is stopped once `stop` is set.
     ///
     /// # Errors
-    /// Those of [`Host::ask`].
+    /// Same as [`Host::ask`].
     pub(crate) fn ask_until<Q: Task>(
         &self,
         question: Q,
@@ -296,9 +293,9 @@ impl Host {
         &self,
         job: LoadJob,
         generator: usize,
-        to: &Sender<Told>,
+        to: &Sender<HostEvent>,
     ) -> Result<u64, AgentError> {
-        let to = to.clone();
+        let sender = to.clone();
         // That it is ready, its start, and each slice.
         let slices = if job.is_whole {
             job.engine_slices().len() * job.flows.len()
@@ -308,7 +305,7 @@ impl Host {
         let most = 2 + slices;
         // Whoever waited may have given up.
         let tell = at_most(most, self.called().to_owned(), move |part| {
-            drop(to.send(Told::Load(generator, part)));
+            drop(sender.send(HostEvent::Load(generator, part)));
         });
         match &self.link {
             Link::Here(agent) | Link::Distant { agent, .. } => agent.begin(job, tell),
@@ -333,13 +330,13 @@ impl Host {
         &self,
         job: WatchJob,
         place: usize,
-        to: &Sender<Told>,
+        to: &Sender<HostEvent>,
     ) -> Result<u64, AgentError> {
-        let to = to.clone();
+        let sender = to.clone();
         // One at each time, and at the end those of all arms.
         let most = job.times.len() + job.slots.len();
         let tell = at_most(most, self.called().to_owned(), move |part| {
-            drop(to.send(Told::Watch(place, Box::new(part))));
+            drop(sender.send(HostEvent::Watch(place, Box::new(part))));
         });
         match &self.link {
             Link::Here(agent) | Link::Distant { agent, .. } => agent.begin(job, tell),
@@ -353,11 +350,11 @@ impl Host {
         job: SampleJob,
         place: usize,
         most: usize,
-        to: &Sender<Told>,
+        to: &Sender<HostEvent>,
     ) -> Result<u64, AgentError> {
-        let to = to.clone();
+        let sender = to.clone();
         let mut tell = at_most(most, self.called().to_owned(), move |part| {
-            drop(to.send(Told::Samples(place, part)));
+            drop(sender.send(HostEvent::Samples(place, part)));
         });
         match &self.link {
             Link::Here(agent) | Link::Distant { agent, .. } => agent.begin(job, tell),

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -65,17 +65,10 @@ impl Hosts {
         }
         let places = &options.places;
         let mut names: Vec<Option<&str>> = Vec::new();
-        let mut place_of = |name| {
-            let known = names.iter().position(|known| *known == name);
-            known.unwrap_or_else(|| {
-                names.push(name);
-                names.len() - 1
-            })
-        };
-        let generators = places.generators().into_iter().map(&mut place_of);
-        let generators: Vec<usize> = generators.collect();
+        let generators: Vec<usize> =
+            places.generators().into_iter().map(|name| index_or_push(&mut names, name)).collect();
         let [proxy, origin] =
-            [Role::Proxy, Role::Origin].map(|role| place_of(places.host_of(role)));
+            [Role::Proxy, Role::Origin].map(|role| index_or_push(&mut names, places.host_of(role)));
         let hosts = names
             .iter()
             .map(|name| match name {
@@ -137,8 +130,8 @@ impl Hosts {
 
     /// Returns true if some host has both roles.
     pub(crate) fn meet(&self, one: Role, other: Role) -> bool {
-        let others = self.places(other);
-        self.places(one).iter().any(|place| others.contains(place))
+        let other_places = self.places(other);
+        self.places(one).iter().any(|place| other_places.contains(place))
     }
 
     /// Returns true if two indexes are of the same host. All simulated generators are in the world of the proxies.
@@ -146,15 +139,18 @@ impl Hosts {
         one == other || [one, other].iter().all(|place| self.hosts[*place].is_simulated())
     }
 
+    fn name_of(&self, role: Role) -> Option<String> {
+        self.host(role).name().map(str::to_owned)
+    }
+
     /// Returns the places for the run's header.
     pub(crate) fn used(&self) -> PlacesUsed {
-        let name = |role| self.host(role).name().map(str::to_owned);
         let more = self.generators().skip(1);
         PlacesUsed {
-            generator: name(Role::Generator),
+            generator: self.name_of(Role::Generator),
             more_generators: more.map(|host| host.called().to_owned()).collect(),
-            proxy: name(Role::Proxy),
-            origin: name(Role::Origin),
+            proxy: self.name_of(Role::Proxy),
+            origin: self.name_of(Role::Origin),
             cluster: self.pods().map(Pods::cluster),
             proxy_pods: None,
         }
@@ -190,8 +186,10 @@ impl Hosts {
     /// Returns the addresses from which the generator can send to the arm in a slot, which weir may not have started;
     /// empty: the kernel's choice.
     pub(crate) fn sources(&self, slot: usize, external: Option<&ExternalSpec>) -> Vec<Ipv4Addr> {
-        let is_near = |at: SocketAddr| matches!(at.ip(), IpAddr::V4(ip) if ip.is_loopback());
-        if external.is_some_and(|external| !external.addresses().all(is_near)) {
+        let is_far = external.is_some_and(|external| {
+            !external.addresses().all(|at| matches!(at.ip(), IpAddr::V4(ip) if ip.is_loopback()))
+        });
+        if is_far {
             // From loopback there is no way to another host.
             return Vec::new();
         }
@@ -225,19 +223,22 @@ impl Hosts {
         Ok(roles.clone())
     }
 
+    fn cpus_of(&self, role: Role) -> CpuSet {
+        self.host(role).is.cpus.clone()
+    }
+
     fn shared_out(&self) -> Result<CpuRoles, LabError> {
-        let of = |role| self.host(role).is.cpus.clone();
         if self.together() {
-            return Ok(cpus::share_out(&of(Role::Proxy)));
+            return Ok(cpus::share_out(&self.cpus_of(Role::Proxy)));
         }
         let mut roles = CpuRoles {
-            generator: of(Role::Generator),
-            proxy: of(Role::Proxy),
-            origin: of(Role::Origin),
+            generator: self.cpus_of(Role::Generator),
+            proxy: self.cpus_of(Role::Proxy),
+            origin: self.cpus_of(Role::Origin),
         };
         // Two on one host: the one that is measured, or asks, gets what it can.
         if self.meet(Role::Generator, Role::Origin) {
-            (roles.generator, roles.origin) = cpus::split(&of(Role::Origin));
+            (roles.generator, roles.origin) = cpus::split(&self.cpus_of(Role::Origin));
         } else if self.meet(Role::Proxy, Role::Origin) {
             (roles.proxy, roles.origin) = cpus::split(&roles.proxy);
         } else if self.meet(Role::Proxy, Role::Generator) {
@@ -246,8 +247,10 @@ impl Hosts {
         // All generators use the same numbers, so each has as large a share of a load. Pods have as many CPUs each, by
         // whatever numbers: see `Host::own_cpus`.
         let count = roles.generator.cpus().len();
-        let has_as_many = |host: &&Host| self.pods.is_some() && host.is.cpus.cpus().len() == count;
-        for host in self.generators().filter(|host| !has_as_many(host)) {
+        for host in self.generators() {
+            if self.pods.is_some() && host.is.cpus.cpus().len() == count {
+                continue;
+            }
             let both = roles.generator.shared_with(&host.is.cpus);
             roles.generator = CpuSet::new(both).ok_or_else(|| LabError::Cpus {
                 host: host.called().to_owned(),
@@ -261,9 +264,9 @@ impl Hosts {
     /// Keeps the agents, which have little to do, off the proxy's CPUs.
     pub(crate) fn settle(&self, roles: &CpuRoles) -> Result<(), LabError> {
         // Messages are read on this host, wherever they come from.
-        let own = self.own_cpus(roles);
+        let cpus_of_run = self.own_cpus(roles);
         for (host, here) in self.each() {
-            if let Some(cpus) = own {
+            if let Some(cpus) = cpus_of_run {
                 host.read_on(cpus);
             }
             if let Some(cpus) = beside_proxy(&here, roles).filter(|_| host.is_kept()) {
@@ -291,8 +294,10 @@ impl Hosts {
             return Ok(known.clone());
         }
         let (kind, executable) = key.clone();
-        let asked = self.host(Role::Proxy).ask(FindProgram { kind, executable });
-        let program = asked.map_err(LabError::Program)?;
+        let program = self
+            .host(Role::Proxy)
+            .ask(FindProgram { kind, executable })
+            .map_err(LabError::Program)?;
         self.programs.borrow_mut().insert(key, program.clone());
         Ok(program)
     }
@@ -346,13 +351,21 @@ pub struct Facts {
 /// A host cannot be reached.
 pub fn facts(options: &Options) -> Result<Facts, LabError> {
     let places = Hosts::open(options)?;
-    let each = || places.generators().map(|host| &host.is);
+    let generators: Vec<_> = places.generators().map(|host| &host.is).collect();
     Ok(Facts {
         cpus: places.host(Role::Proxy).is.cpus.clone(),
-        most_descriptors: each().map(|is| is.most_descriptors).min().unwrap_or(0),
-        own_tables: each().all(|is| is.own_tables),
-        local_ports: each().map(|is| is.local_ports).sum(),
+        most_descriptors: generators.iter().map(|is| is.most_descriptors).min().unwrap_or(0),
+        own_tables: generators.iter().all(|is| is.own_tables),
+        local_ports: generators.iter().map(|is| is.local_ports).sum(),
         one_machine: places.together(),
+    })
+}
+
+/// Returns the index of a name, which is added if it is new.
+fn index_or_push<'n>(names: &mut Vec<Option<&'n str>>, name: Option<&'n str>) -> usize {
+    names.iter().position(|known| *known == name).unwrap_or_else(|| {
+        names.push(name);
+        names.len() - 1
     })
 }
 
@@ -397,15 +410,15 @@ mod tests {
         for (address, expected) in
             [("127.0.0.1:80", true), ("[::1]:80", true), ("192.0.2.7:80", false)]
         {
-            let mut study = study(vec![arm("stock", ArmRole::Baseline, &[])]);
-            study.proxy.external = Some(ExternalSpec {
+            let mut tested = study(vec![arm("stock", ArmRole::Baseline, &[])]);
+            tested.proxy.external = Some(ExternalSpec {
                 address: address.parse().unwrap(),
                 also: Vec::new(),
                 named: None,
             });
-            let shares = |one, other| hosts.share_in(&study, one, other);
-            assert_eq!(shares(Role::Proxy, Role::Generator), expected, "{address}");
-            assert!(shares(Role::Origin, Role::Generator), "{address}");
+            let shares_proxy = hosts.share_in(&tested, Role::Proxy, Role::Generator);
+            assert_eq!(shares_proxy, expected, "{address}");
+            assert!(hosts.share_in(&tested, Role::Origin, Role::Generator), "{address}");
         }
     }
 
@@ -420,11 +433,11 @@ mod tests {
         let mut proxy = study(Vec::new()).proxy;
         proxy.executable = Some(program.clone());
         for _ in 0..3 {
-            let found = places.program_of(&proxy).unwrap();
-            assert_eq!(found.version, "nginx/1.22.1");
+            let nginx = places.program_of(&proxy).unwrap();
+            assert_eq!(nginx.version, "nginx/1.22.1");
         }
-        let asked = fs::read_to_string(program.with_extension("asked")).unwrap();
-        assert_eq!(asked, "\n");
+        let calls = fs::read_to_string(program.with_extension("asked")).unwrap();
+        assert_eq!(calls, "\n");
 
         proxy.executable = Some(folder.path().join("another"));
         assert!(places.program_of(&proxy).is_err(), "another is not this one");

@@ -22,16 +22,17 @@ pub(crate) fn inert(
 mod tests {
     use super::*;
 
+    fn count_inert(settings: &Settings, other: ProxyKind) -> usize {
+        let against = Some((other, settings));
+        inert(&Catalog::builtin(), settings, (ProxyKind::Haproxy, settings), against).len()
+    }
+
     #[test]
     fn a_level_that_another_proxy_has_too_is_not_inert() {
         let catalog = Catalog::builtin();
         let off = Settings::from([("access_log".to_owned(), "off".to_owned())]);
-        let found = |other| {
-            let against = Some((other, &off));
-            inert(&catalog, &off, (ProxyKind::Haproxy, &off), against).len()
-        };
-        assert_eq!(found(ProxyKind::Haproxy), 1);
-        assert_eq!(found(ProxyKind::Nginx), 0);
+        assert_eq!(count_inert(&off, ProxyKind::Haproxy), 1);
+        assert_eq!(count_inert(&off, ProxyKind::Nginx), 0);
         assert_eq!(inert(&catalog, &off, (ProxyKind::Haproxy, &off), None), []);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_agent::message::LoadJob;
 use weir_agent::{AgentError, FailureKind};
-use weir_model::deal::Others;
+use weir_model::deal::OtherThreads;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{
     ArmRecord, CountersRecord, NetworkUsed, Phase, Record, RunHeader, TrialRecord,
@@ -15,17 +15,17 @@ use weir_model::study::Arm;
 use weir_record::RunWriter;
 
 use crate::arms::Arms;
-use crate::assembly::Before;
+use crate::assembly::LoadOffset;
 use crate::cell::{ArmId, Block, Cell, CellEnd, Outcome, Renewal};
 use crate::flows::Flows;
 use crate::history::History;
 use crate::hosts::Hosts;
 use crate::pod_samples::ArmPods;
-use crate::preflight::{self, Dealt};
+use crate::preflight::{self, LoadShare};
 use crate::record::{self, Recorder};
-use crate::sampling::{Said, Sampled};
+use crate::sampling::{SampleMessage, Sampled};
 use crate::timeline::Timeline;
-use crate::trial::{Heard, Trial, TrialEnd, Watched};
+use crate::trial::{Trial, TrialEnd, TrialEvent, Watched};
 use crate::{Event, LabError, arrivals};
 
 /// Hosts, arms and records of a run, ready to measure.
@@ -48,12 +48,12 @@ pub(crate) struct Lab<'a> {
     /// Set when the user wants to end the run.
     pub(crate) interrupted: &'a AtomicBool,
     /// Slices and time of each load's earlier trials in this session, after which records continue their numbering.
-    pub(crate) before: BTreeMap<String, Before>,
+    pub(crate) before: BTreeMap<String, LoadOffset>,
 }
 
 /// Blocks of a trial so far, and the reason why it ended early.
 #[derive(Default)]
-struct Seen {
+struct TrialProgress {
     blocks: Vec<Block>,
     decided: bool,
     broken: Option<LabError>,
@@ -98,47 +98,47 @@ impl Lab<'_> {
         let specs = self.arms.all();
         let arms: Vec<Arm> = cell.arms.iter().map(|&arm| specs[arm].clone()).collect();
         let recorder = Recorder { header: self.header, cell, arms: &arms, session: self.session };
-        let mut seen = Seen::default();
-        let result = self.trial(recorder, &timeline, &mut seen, go_on)?;
-        if seen.broken.is_none() {
+        let mut progress = TrialProgress::default();
+        let result = self.trial(recorder, &timeline, &mut progress, go_on)?;
+        if progress.broken.is_none() {
             // A proxy that ended between blocks shows as refused connections: name the cause.
-            seen.broken = self.arms.alive().err();
+            progress.broken = self.arms.alive().err();
         }
         if is_kept(cell) {
             self.count_on(cell, &timeline);
         }
-        if let Some(error) = seen.broken.take() {
-            return broken(error, seen.blocks);
+        if let Some(error) = progress.broken.take() {
+            return broken(error, progress.blocks);
         }
         let ended = match self.ended(cell, result) {
             Err(error) if error.is_unreachable() => {
                 return Ok(Outcome {
-                    blocks: seen.blocks,
+                    blocks: progress.blocks,
                     end: CellEnd::Unreachable(Box::new(error)),
                 });
             }
             ended => ended?,
         };
         let Some(end) = ended else {
-            return Ok(Outcome { blocks: seen.blocks, end: CellEnd::Interrupted });
+            return Ok(Outcome { blocks: progress.blocks, end: CellEnd::Interrupted });
         };
         if is_kept(cell) {
             let after = match self.arms.counters(&cell.arms) {
                 Ok(after) => after,
-                Err(error) => return broken(error, seen.blocks),
+                Err(error) => return broken(error, progress.blocks),
             };
             self.keep_counters(recorder, before.iter().zip(&after))?;
             // The last of all: where they stand, a proxy without counters has counted nothing.
-            for part in recorder.parts(seen.blocks.len(), end) {
+            for part in recorder.parts(progress.blocks.len(), end) {
                 self.record(&Record::Part(Box::new(part)))?;
             }
         }
         let end = match () {
-            () if seen.decided => CellEnd::Decided,
+            () if progress.decided => CellEnd::Decided,
             () if self.interrupted.load(Ordering::Relaxed) => CellEnd::Interrupted,
             () => CellEnd::Whole,
         };
-        Ok(Outcome { blocks: seen.blocks, end })
+        Ok(Outcome { blocks: progress.blocks, end })
     }
 
     /// Starts the arms of a cell, and renews them if the cell says so. Returns the counters that each proxy keeps of
@@ -157,18 +157,18 @@ impl Lab<'_> {
     /// Builds the load job of each generator.
     fn jobs(&self, cell: &Cell, timeline: &Timeline) -> Result<Vec<LoadJob>, LabError> {
         let flows = Flows::read(&cell.load, Some(cell.slice))?;
-        let each = cell.arms.iter().enumerate().map(|(place, &arm)| {
+        let flow_jobs = cell.arms.iter().enumerate().map(|(place, &arm)| {
             let when = arrivals::of(cell, timeline, place);
             self.arms.flows(&flows, arm, place, &when)
         });
-        let Dealt { generators, threads, descriptors } = preflight::dealt(
+        let LoadShare { generators, threads, descriptors } = preflight::deal_load(
             &self.header.study,
             &cell.load,
             self.hosts,
             &self.header.cpus.generator,
         );
         let job = LoadJob {
-            flows: each.collect::<Result<Vec<_>, LabError>>()?.concat(),
+            flows: flow_jobs.collect::<Result<Vec<_>, LabError>>()?.concat(),
             traces: flows.traces,
             files: flows.files,
             drain: cell.load.longest_timeout(),
@@ -180,11 +180,11 @@ impl Lab<'_> {
         let named = &self.header.cpus.generator;
         let mut jobs = deal(&job, generators);
         for (job, host) in jobs.iter_mut().zip(self.hosts.generators()) {
-            let own = host.own_cpus(named);
-            let own: BTreeMap<u32, u32> =
-                named.cpus().iter().zip(own.cpus()).map(|(named, own)| (*named, *own)).collect();
+            let host_cpus = host.own_cpus(named);
+            let cpu_map: BTreeMap<u32, u32> =
+                named.cpus().iter().copied().zip(host_cpus.cpus().iter().copied()).collect();
             for cpu in job.threads.iter_mut().flatten() {
-                *cpu = own.get(cpu).copied().unwrap_or(*cpu);
+                *cpu = cpu_map.get(cpu).copied().unwrap_or(*cpu);
             }
             if !host.is_kept() && self.header.study.cpus.is_none() {
                 job.threads.fill(None);
@@ -198,7 +198,7 @@ impl Lab<'_> {
         &mut self,
         recorder: Recorder<'_>,
         timeline: &Timeline,
-        seen: &mut Seen,
+        progress: &mut TrialProgress,
         go_on: &mut dyn FnMut(&Block) -> bool,
     ) -> Result<Result<TrialEnd, AgentError>, LabError> {
         let cell = recorder.cell;
@@ -219,26 +219,26 @@ impl Lab<'_> {
             interrupted: self.interrupted,
         };
         Ok(trial.run(&mut |heard| {
-            let kept = match heard {
-                Heard::Block(finished) => recorder
+            let result = match heard {
+                TrialEvent::Block(finished) => recorder
                     .block(finished, self.writer)
                     .map_err(LabError::from)
                     .and_then(|block| self.keep(cell, block))
                     .map(|block| {
-                        seen.decided = !go_on(&block);
-                        seen.blocks.push(block);
+                        progress.decided = !go_on(&block);
+                        progress.blocks.push(block);
                     }),
-                Heard::Sampled(Said::Rows(host, rows)) => {
+                TrialEvent::Sampled(SampleMessage::Rows(host, rows)) => {
                     self.writer.append_samples(&host, &rows).map_err(LabError::from)
                 }
-                Heard::Sampled(Said::Missing(host, missing)) => {
+                TrialEvent::Sampled(SampleMessage::Missing(host, missing)) => {
                     self.writer.append_missing(&host, &missing).map_err(LabError::from)
                 }
             };
-            if let Err(error) = kept {
-                seen.broken.get_or_insert(error);
+            if let Err(error) = result {
+                progress.broken.get_or_insert(error);
             }
-            !seen.decided && seen.broken.is_none()
+            !progress.decided && progress.broken.is_none()
         }))
     }
 
@@ -317,10 +317,13 @@ impl Lab<'_> {
 
 /// Copies a job for each generator, with the number of threads of the generators before and behind it.
 fn deal(job: &LoadJob, generators: u32) -> Vec<LoadJob> {
-    let each = job.threads.len() as u32;
+    let threads = job.threads.len() as u32;
     (0..generators)
         .map(|number| LoadJob {
-            others: Others { before: number * each, behind: (generators - 1 - number) * each },
+            others: OtherThreads {
+                before: number * threads,
+                behind: (generators - 1 - number) * threads,
+            },
             ..job.clone()
         })
         .collect()

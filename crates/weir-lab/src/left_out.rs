@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use weir_agent::message::{Missing, Wanted};
+use weir_agent::message::{HostRequirements, Missing};
 use weir_model::record::Remark;
 use weir_model::study::{Arm, ArmRole, ProxyRole, Study};
 use weir_parameters::{Catalog, Hop};
 
 use crate::LabError;
-use crate::asked::{about_answers, about_vanished, copies, no_copies};
+use crate::asked::{about_answers, about_vanished, build_copies, no_copies};
 use crate::hosts::Hosts;
 use crate::options::Role;
 
@@ -22,7 +22,7 @@ pub(crate) fn by_host(
     hosts: &Hosts,
     catalog: &Catalog,
 ) -> Result<(Study, Vec<Remark>), LabError> {
-    let missing = missing(study, hosts, catalog)?;
+    let missing = ask_for_missing(study, hosts, catalog)?;
     let mut refused = no_copies(study, &missing)?;
     for arm in &study.arms {
         let proxy = study.proxy_of(arm);
@@ -98,17 +98,17 @@ fn has_no_such_hop(arm: &Arm, catalog: &Catalog, study: &Study) -> Option<String
     })
 }
 
-fn missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Missing, LabError> {
+fn ask_for_missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Missing, LabError> {
     let arms = study.arms.iter();
     let used: Vec<&str> =
         arms.clone().filter_map(|arm| catalog.started_through(&arm.settings)).collect();
     let launchers = study.launchers.iter().filter(|(name, _)| used.contains(&name.as_str()));
-    let wanted = Wanted {
+    let wanted = HostRequirements {
         launchers: launchers.map(|(name, spec)| (name.clone(), spec.clone())).collect(),
         sockmap: arms.clone().any(|arm| !catalog.bypassed(&arm.settings).is_empty()),
-        copies: copies(study),
+        copies: build_copies(study),
     };
-    if wanted == Wanted::default() {
+    if wanted == HostRequirements::default() {
         return Ok(Missing::default());
     }
     let is_bypassing = wanted.sockmap;
@@ -126,11 +126,11 @@ fn missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Missing, L
 /// Removes arms from a study, and returns a remark for each. Arms that were compared with one of them are compared with
 /// the baseline.
 pub(crate) fn leave_out(study: &Study, refused: &BTreeMap<String, String>) -> (Study, Vec<Remark>) {
-    let mut left = study.clone();
+    let mut reduced = study.clone();
     let mut remarks = Vec::new();
     // The place of each arm among those that stay.
     let mut places: Vec<Option<usize>> = Vec::new();
-    left.arms.clear();
+    reduced.arms.clear();
     for arm in &study.arms {
         if let Some(why) = refused.get(&arm.name) {
             places.push(None);
@@ -138,12 +138,11 @@ pub(crate) fn leave_out(study: &Study, refused: &BTreeMap<String, String>) -> (S
             remarks.push(Remark::of_arm(&arm.name, text));
             continue;
         }
-        places.push(Some(left.arms.len()));
-        let mut arm = arm.clone();
-        arm.against = places[arm.against].unwrap_or(0);
-        left.arms.push(arm);
+        places.push(Some(reduced.arms.len()));
+        let against = places[arm.against].unwrap_or(0);
+        reduced.arms.push(Arm { against, ..arm.clone() });
     }
-    (left, remarks)
+    (reduced, remarks)
 }
 
 /// Returns true if a study that compares arms has nothing left to compare.
@@ -174,26 +173,27 @@ mod tests {
     fn a_remark_and_an_error_give_the_reason_in_their_own_words() {
         let (left, remarks) = without(&three(), refused(&["one"])).unwrap();
         assert_eq!(left.arms.len(), 2);
-        let said = "not varied: arm `one` is left out: `onload` is not installed";
-        assert_eq!(remarks, [Remark::of_arm("one", said)]);
+        let message = "not varied: arm `one` is left out: `onload` is not installed";
+        assert_eq!(remarks, [Remark::of_arm("one", message)]);
 
         let error = without(&three(), refused(&["stock", "one"])).unwrap_err();
-        let said = "the baseline, arm `stock`, is not available on this host: `onload` is \
+        let message = "the baseline, arm `stock`, is not available on this host: `onload` is \
                     not installed";
-        assert_eq!(error.to_string(), said);
+        assert_eq!(error.to_string(), message);
 
         let error = without(&three(), refused(&["one", "other"])).unwrap_err();
         assert!(matches!(error, LabError::NothingLeft(_)), "{error}");
     }
 
+    fn program_error(hint: Option<&str>) -> LabError {
+        let failure = Failure::other("envoy was not found");
+        LabError::Program(failure.with_hint(hint.map(str::to_owned)).into())
+    }
+
     #[test]
     fn what_to_do_about_it_is_said_too() {
-        let error = |hint: Option<&str>| {
-            let failure = Failure::other("envoy was not found");
-            LabError::Program(failure.with_hint(hint.map(str::to_owned)).into())
-        };
-        let said = in_a_line(&error(Some("install it")));
-        assert_eq!(said, "envoy was not found; install it");
-        assert_eq!(in_a_line(&error(None)), "envoy was not found");
+        let line = in_a_line(&program_error(Some("install it")));
+        assert_eq!(line, "envoy was not found; install it");
+        assert_eq!(in_a_line(&program_error(None)), "envoy was not found");
     }
 }

@@ -95,7 +95,7 @@ pub use controlled::{changes_of, edited_text, rights_of};
 pub use error::{Blame, LabError};
 pub use event::Event;
 pub use first_answer::is_redirect;
-pub use generators::{Asked, Generators, Threads};
+pub use generators::{FlowTarget, Generators, Threads};
 pub use history::History;
 pub use hosts::{Facts, facts, is_own};
 pub use observation::Observation;

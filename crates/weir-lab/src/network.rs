@@ -1,7 +1,7 @@
 //! Network between generator, proxies and origin server, and settings that cannot be varied without namespaces.
 
 use weir_model::record::{NetworkUsed, Protection, Remark};
-use weir_model::study::{Arm, NetworkKind, Study};
+use weir_model::study::{NetworkKind, Study};
 use weir_parameters::{Catalog, Scope};
 
 use crate::LabError;
@@ -33,8 +33,7 @@ fn decided(
     catalog: &Catalog,
 ) -> Result<(NetworkUsed, Study, Vec<Remark>), LabError> {
     let mtu = study.network.mtu;
-    let is_started = |arm: &Arm| study.proxy_of(arm).is_started();
-    let has_outsider = !study.arms.iter().all(is_started);
+    let has_outsider = !study.arms.iter().all(|arm| study.proxy_of(arm).is_started());
     let no_networks = has_outsider.then(|| OUTSIDER.to_owned()).or(no_networks);
     let without = match (study.network.kind, no_networks) {
         (NetworkKind::Loopback, _) => "the study asks for the loopback interface".to_owned(),
@@ -49,7 +48,7 @@ fn decided(
     }
     let (study, mut remarks) = without_kernel(study, &without, catalog)?;
     // Where others have put their proxies is not known.
-    let is_shared = study.arms.iter().any(is_started);
+    let is_shared = study.arms.iter().any(|arm| study.proxy_of(arm).is_started());
     if study.network.kind == NetworkKind::Auto && is_shared {
         remarks.push(Remark::of_run(format!(
             "all arms share one network and its kernel settings, without network namespaces: {without}"
@@ -73,16 +72,16 @@ pub(crate) fn protection(study: &Study, used: NetworkUsed) -> Option<Protection>
 /// # Errors
 /// The run had network namespaces, which are no longer available; or it had several hosts and now has one.
 pub(crate) fn same_as(then: NetworkUsed, hosts: &Hosts) -> Result<(), LabError> {
-    let refuse = |why: String| Err(LabError::Resume(why));
-    match (then, hosts.no_networks()) {
-        (NetworkUsed::Namespaces { .. }, Some(why)) => refuse(format!(
-            "it started with network namespaces, which are not available now: {why}"
-        )),
-        (NetworkUsed::Hosts, _) if hosts.together() => {
-            refuse("it started on several hosts: name them again with --place".to_owned())
+    let why = match (then, hosts.no_networks()) {
+        (NetworkUsed::Namespaces { .. }, Some(why)) => {
+            format!("it started with network namespaces, which are not available now: {why}")
         }
-        _ => Ok(()),
-    }
+        (NetworkUsed::Hosts, _) if hosts.together() => {
+            "it started on several hosts: name them again with --place".to_owned()
+        }
+        _ => return Ok(()),
+    };
+    Err(LabError::Resume(why))
 }
 
 /// Leaves out the arms that set kernel settings of their own. Returns the study without them, and remarks.
@@ -91,8 +90,9 @@ fn without_kernel(
     why: &str,
     catalog: &Catalog,
 ) -> Result<(Study, Vec<Remark>), LabError> {
-    let kernel = |arm: &Arm| catalog.split(study.proxy_of(arm).kind, &arm.settings).netns;
-    let Some(baseline) = study.arms.first().map(&kernel) else {
+    let mut of_kernel =
+        study.arms.iter().map(|arm| catalog.split(study.proxy_of(arm).kind, &arm.settings).netns);
+    let Some(baseline) = of_kernel.next() else {
         return Ok((study.clone(), Vec::new()));
     };
     let mut remarks = Vec::new();
@@ -106,20 +106,19 @@ fn without_kernel(
     // What others have started has the kernel settings that they gave it.
     let refused =
         study.arms.iter().filter(|arm| study.proxy_of(arm).is_started()).filter_map(|arm| {
-            let own = kernel(arm);
-            let names: Vec<String> = own.keys().cloned().collect();
+            let settings = catalog.split(study.proxy_of(arm).kind, &arm.settings).netns;
+            let names: Vec<String> = settings.keys().cloned().collect();
             let why = format!("sets {}, which needs its own network namespace", names.join(", "));
             // An arm with a proxy of its own has none of the study's settings.
-            (!own.is_empty() && own != baseline).then(|| (arm.name.clone(), why))
+            (!settings.is_empty() && settings != baseline).then(|| (arm.name.clone(), why))
         });
     let (mut left, left_out) = leave_out(study, &refused.collect());
     remarks.extend(left_out);
     // Which rows those are depends on the proxy only in so far as all have them.
     let kind = study.proxy.kind;
-    let is_of_namespace = |id: &str| catalog.scope(kind, id) == Some(Scope::KernelNetns);
-    left.proxy.settings.retain(|id, _| !is_of_namespace(id));
-    for arm in &mut left.arms {
-        arm.settings.retain(|id, _| !is_of_namespace(id));
+    let of_arms = left.arms.iter_mut().map(|arm| &mut arm.settings);
+    for settings in std::iter::once(&mut left.proxy.settings).chain(of_arms) {
+        settings.retain(|id, _| catalog.scope(kind, id) != Some(Scope::KernelNetns));
     }
     if compares_nothing(study, &left) {
         Err(LabError::NoNetworks(why.to_owned()))
@@ -130,7 +129,7 @@ fn without_kernel(
 
 #[cfg(test)]
 mod tests {
-    use weir_model::study::{ArmRole, NetworkSpec, ProxyKind, ProxySpec};
+    use weir_model::study::{Arm, ArmRole, NetworkSpec, ProxyKind, ProxySpec};
 
     use super::*;
     use weir_model::fixture::{arm, study};
@@ -169,10 +168,10 @@ mod tests {
         let (used, left, remarks) = here(&study_in(NetworkKind::Auto, arms)).unwrap();
         assert_eq!(used, NetworkUsed::Loopback);
         assert_eq!(names(&left), ["baseline", "outside"]);
-        let remarks: Vec<String> = remarks.into_iter().map(|remark| remark.text).collect();
-        let remarks = remarks.join("\n");
-        let said = "arm `queue` sets net.core.somaxconn, which needs its own network namespace";
-        assert!(remarks.contains(said) && remarks.contains(OUTSIDER), "{remarks}");
+        let texts: Vec<String> = remarks.into_iter().map(|remark| remark.text).collect();
+        let text = texts.join("\n");
+        let message = "arm `queue` sets net.core.somaxconn, which needs its own network namespace";
+        assert!(text.contains(message) && text.contains(OUTSIDER), "{text}");
     }
 
     #[test]
@@ -188,15 +187,16 @@ mod tests {
         assert!(remarks[0].text.starts_with("not set in any arm"), "{remarks:?}");
     }
 
+    fn external_study(kind: NetworkKind) -> Study {
+        let arms = ["one", "other"].map(|name| arm_of(name, ProxyKind::External, &[]));
+        study_in(kind, arms.to_vec())
+    }
+
     #[test]
     fn a_study_of_proxies_that_run_already_has_no_network_of_weir_s() {
-        let arms = |kind| {
-            let arms = ["one", "other"].map(|name| arm_of(name, ProxyKind::External, &[]));
-            study_in(kind, arms.to_vec())
-        };
-        let (used, _, remarks) = here(&arms(NetworkKind::Auto)).unwrap();
+        let (used, _, remarks) = here(&external_study(NetworkKind::Auto)).unwrap();
         assert_eq!((used, remarks), (NetworkUsed::Loopback, Vec::new()));
-        let refused = here(&arms(NetworkKind::Namespaces));
+        let refused = here(&external_study(NetworkKind::Namespaces));
         assert!(matches!(refused, Err(LabError::NoNetworks(why)) if why == OUTSIDER));
     }
 
@@ -206,27 +206,27 @@ mod tests {
             arm_of("baseline", ProxyKind::Nginx, &[]),
             arm_of("queue", ProxyKind::Nginx, QUEUE),
         ];
-        let whole = study_in(NetworkKind::Auto, arms);
-        let (used, left, _) = here(&whole).unwrap();
+        let study = study_in(NetworkKind::Auto, arms);
+        let (used, left, _) = here(&study).unwrap();
         assert!(matches!(used, NetworkUsed::Namespaces { .. }));
-        assert_eq!(left, whole);
+        assert_eq!(left, study);
     }
 
     #[test]
     fn an_arm_that_sets_nothing_of_the_kernel_needs_no_namespace() {
-        let backlog = |level| [("net.core.somaxconn", level)];
-        let study = study(vec![
-            arm("stock", ArmRole::Baseline, &backlog("1024")),
+        let [short, long] = ["1024", "8192"].map(|level| [("net.core.somaxconn", level)]);
+        let tested = study(vec![
+            arm("stock", ArmRole::Baseline, &short),
             arm("without", ArmRole::Change, &[]),
-            arm("same", ArmRole::Change, &backlog("1024")),
-            arm("other", ArmRole::Change, &backlog("8192")),
+            arm("same", ArmRole::Change, &short),
+            arm("other", ArmRole::Change, &long),
         ]);
         let catalog = Catalog::builtin();
-        let (left, remarks) = without_kernel(&study, "a reason", &catalog).unwrap();
+        let (left, remarks) = without_kernel(&tested, "a reason", &catalog).unwrap();
         let arms: Vec<&str> = left.arms.iter().map(|arm| &*arm.name).collect();
         assert_eq!(arms, ["stock", "without", "same"]);
         assert!(left.arms.iter().all(|arm| arm.settings.is_empty()));
-        let said = "not varied: arm `other` sets net.core.somaxconn, which needs its own network namespace";
-        assert_eq!(remarks[1..], [Remark::of_arm("other", said)]);
+        let message = "not varied: arm `other` sets net.core.somaxconn, which needs its own network namespace";
+        assert_eq!(remarks[1..], [Remark::of_arm("other", message)]);
     }
 }

@@ -11,14 +11,14 @@ use weir_model::sample::MissingCounter;
 use weir_probe::sample::PROXY;
 use weir_record::{Sample, Samples};
 
-use crate::host::Told;
+use crate::host::HostEvent;
 use crate::hosts::Hosts;
 use crate::options::{Options, Role};
 use crate::pod_samples::{self, PodSampler};
 use crate::{Generators, LabError};
 
-/// How long hosts may take to end their sampling: a reading that goes on and the last one, of at most five seconds
-/// together. The figures of the load wait for that.
+/// Maximum time that hosts may take to end their sampling: a reading that goes on and the last one, of at most five
+/// seconds together. The figures of the load wait for that.
 const PATIENCE: Duration = Duration::from_secs(6);
 /// Maximum number of readings of each host.
 const MOST: usize = 10 * 24 * 3600;
@@ -26,7 +26,7 @@ const MOST: usize = 10 * 24 * 3600;
 /// Sampling of hosts: those that send the load, and the host of a proxy that weir did not start, or the proxy's pods.
 pub struct Observation<'g> {
     hosts: Held<'g>,
-    told: Receiver<Told>,
+    told: Receiver<HostEvent>,
     /// For each host, the number of its sampling request, and how far its clock is ahead of this one's, nanoseconds.
     going: Vec<(u64, i64)>,
     /// Sampled pods; their indexes in messages follow those of the hosts.
@@ -109,8 +109,8 @@ impl<'g> Observation<'g> {
         let mut going_on: BTreeSet<usize> = (0..names.len()).collect();
         let until = Instant::now() + PATIENCE;
         while !going_on.is_empty() {
-            let rest = until.saturating_duration_since(Instant::now());
-            let Ok(Told::Samples(place, part)) = self.told.recv_timeout(rest) else {
+            let remaining = until.saturating_duration_since(Instant::now());
+            let Ok(HostEvent::Samples(place, part)) = self.told.recv_timeout(remaining) else {
                 break;
             };
             let host = names[place].clone();
@@ -121,12 +121,11 @@ impl<'g> Observation<'g> {
                     row.at_ns = row.at_ns.saturating_add_signed(ahead_ns.saturating_neg());
                     Sample { host: host.clone(), row }
                 })),
-                Part::End(end) => {
+                Part::End(result) => {
                     going_on.remove(&place);
-                    let end = end.unwrap_or_else(not_sampled);
+                    let end = result.unwrap_or_else(not_sampled);
                     let missing = end.missing.into_iter();
-                    let missing = missing.map(|missing| (host.clone(), missing));
-                    samples.missing.extend(missing);
+                    samples.missing.extend(missing.map(|missing| (host.clone(), missing)));
                     samples.settings.extend(end.settings);
                     samples.cpus.extend(end.cpus);
                 }

@@ -51,22 +51,22 @@ impl Observe {
 
     fn stretches(&self, history: &History) -> VecDeque<Step> {
         let mut stretches = Vec::new();
-        let fits = |planned: &Planned<'_>| {
-            let length = planned.length(observed(&self.study).count() as u32);
-            let budget = self.study.budget;
-            budget.is_none_or(|budget| history.passed + length + budget::ENDING <= budget)
-        };
-        let Some(planned) = Planned::of(&self.study).filter(fits) else {
+        let Some(planned) = Planned::of(&self.study) else {
             return VecDeque::new();
         };
+        let length = planned.length(observed(&self.study).count() as u32);
+        let budget = self.study.budget;
+        if budget.is_some_and(|budget| history.passed + length + budget::ENDING > budget) {
+            return VecDeque::new();
+        }
         for &load in &planned.loads {
             let pilot = history.pilots.get(&load.name);
-            let own = pilot.and_then(|pilot| pilot.rate).or(load.rate());
+            let pilot_rate = pilot.and_then(|pilot| pilot.rate).or(load.rate());
             let mut first_block = history.next_block(&load.name);
             // What begins anew in every slice takes the study's.
             let slice = self.study.blocks.slice.filter(|_| budget::repeats(load)).unwrap_or(SLICE);
             for (arm, spec) in observed(&self.study) {
-                if history.is_observed(&load.name, &spec.name, own) {
+                if history.is_observed(&load.name, &spec.name, pilot_rate) {
                     continue;
                 }
                 let is_even = matches!(
@@ -78,11 +78,13 @@ impl Observe {
                 let completed = history.completed(&load.name, &spec.name);
                 let low =
                     completed.filter(|_| is_even && !budget::repeats(load)).map(|rate| LOW * rate);
-                let each =
-                    [(planned.low.filter(|_| low.is_some()), low), (Some(planned.most), own)]
-                        .into_iter()
-                        .filter_map(|(length, rate)| Some((length?, rate)));
-                for (length, rate) in each {
+                let stages = [
+                    (planned.low.filter(|_| low.is_some()), low),
+                    (Some(planned.most), pilot_rate),
+                ]
+                .into_iter()
+                .filter_map(|(length, rate)| Some((length?, rate)));
+                for (length, rate) in stages {
                     // An arm has two slices in each block.
                     let blocks = (length.as_secs_f64() / (2.0 * slice.as_secs_f64())).ceil() as u32;
                     let cell = Cell {
@@ -109,16 +111,16 @@ impl Observe {
         if is_in_turn {
             stretches.sort_by_key(|(_, cell)| cell.arms.clone());
         }
-        told(stretches, is_in_turn)
+        announce(stretches, is_in_turn)
     }
 }
 
 /// Converts stretches to steps, with an event before each. If arms have a proxy in turn, each arm ends before the next
 /// begins.
-fn told(stretches: Vec<(String, Cell)>, is_in_turn: bool) -> VecDeque<Step> {
-    let of = stretches.len() as u32;
+fn announce(stretches: Vec<(String, Cell)>, is_in_turn: bool) -> VecDeque<Step> {
+    let count = stretches.len() as u32;
     let mut last = None;
-    let each = (1..)
+    let steps = (1..)
         .zip(stretches)
         .flat_map(|(stretch, (arm, cell))| {
             let before = last.replace(arm.clone());
@@ -127,14 +129,14 @@ fn told(stretches: Vec<(String, Cell)>, is_in_turn: bool) -> VecDeque<Step> {
                 arm,
                 load: cell.load.name.clone(),
                 stretch,
-                of,
+                of: count,
                 length: cell.slice * 2 * cell.blocks + BESIDE,
             };
             let leave = leaves.then(|| Step::Arms(Vec::new()));
             [Some(Step::Tell(begun)), leave, Some(Step::Measure(Box::new(cell)))]
         })
         .flatten();
-    each.collect()
+    steps.collect()
 }
 
 impl Proposer for Observe {
@@ -189,12 +191,12 @@ impl<'s> Planned<'s> {
         if loads.is_empty() {
             return None;
         }
-        let each = time / (arms * loads.len() as u32);
-        let rest = each.saturating_sub(BESIDE * 2);
-        let (most, low) = if rest >= SHORTEST * 2 {
-            ((rest / 2).min(LONGEST), Some(SHORTEST))
+        let time_of_arm = time / (arms * loads.len() as u32);
+        let remaining = time_of_arm.saturating_sub(BESIDE * 2);
+        let (most, low) = if remaining >= SHORTEST * 2 {
+            ((remaining / 2).min(LONGEST), Some(SHORTEST))
         } else {
-            (each.saturating_sub(BESIDE).clamp(SHORTEST, LONGEST), None)
+            (time_of_arm.saturating_sub(BESIDE).clamp(SHORTEST, LONGEST), None)
         };
         Some(Planned { loads, most, low, is_in_turn: study.is_in_turn() })
     }
@@ -220,17 +222,24 @@ fn observed(study: &Study) -> impl Iterator<Item = (ArmId, &Arm)> {
 
 /// Returns the loads that belong to no matrix, and of each matrix the load with the highest rate.
 fn telling(study: &Study) -> Vec<&LoadSpec> {
-    let matrix = |load: &LoadSpec| load.cell.as_ref().map(|cell| cell.matrix.clone());
-    let asks = |load: &LoadSpec| (load.rate().unwrap_or(f64::INFINITY), load.asking());
     study
         .loads
         .iter()
         .filter(|load| {
-            let mut others = study.loads.iter().filter(|other| matrix(other) == matrix(load));
-            matrix(load).is_none()
-                || others.all(|other| other.name == load.name || asks(other) < asks(load))
+            let mut rivals = study.loads.iter().filter(|other| matrix_of(other) == matrix_of(load));
+            matrix_of(load).is_none()
+                || rivals.all(|other| other.name == load.name || demand(other) < demand(load))
         })
         .collect()
+}
+
+fn matrix_of(load: &LoadSpec) -> Option<&str> {
+    load.cell.as_ref().map(|cell| &*cell.matrix)
+}
+
+/// Returns the rate and the active connections that a load asks for.
+fn demand(load: &LoadSpec) -> (f64, u64) {
+    (load.rate().unwrap_or(f64::INFINITY), load.asking())
 }
 
 /// Estimates the length of a run's stretches; zero if the run is too short for any, or has none.

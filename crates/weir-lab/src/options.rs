@@ -184,15 +184,15 @@ impl fmt::Display for PlaceSpec {
         if let Some(pods) = &self.pods {
             return write!(to, "{} generators in pods of {}", pods.count(), pods.cluster());
         }
-        let name = |host: Option<&str>| host.unwrap_or(local::PLACE).to_owned();
-        let generators = self.generators();
+        let generators: Vec<&str> =
+            self.generators().into_iter().map(|host| host.unwrap_or(local::PLACE)).collect();
         write!(
             to,
             "the generator{} on {}, the proxies on {} and the origin server on {}",
             if generators.len() > 1 { "s" } else { "" },
-            generators.into_iter().map(name).collect::<Vec<_>>().join(", "),
-            name(self.host_of(Role::Proxy)),
-            name(self.host_of(Role::Origin))
+            generators.join(", "),
+            self.host_of(Role::Proxy).unwrap_or(local::PLACE),
+            self.host_of(Role::Origin).unwrap_or(local::PLACE)
         )
     }
 }

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use weir_analysis::samples_wanted;
-use weir_model::record::{Residue, TrialRecord};
+use weir_model::record::Residue;
 use weir_model::study::{LoadSpec, Metric, Study};
 
 use crate::cell::Block;
@@ -43,17 +43,14 @@ pub(crate) fn blocks(study: &Study, load: &LoadSpec) -> u32 {
 /// as long, the residue is half the time of that one, so that it too is over after `OUTLASTS` residues. The smallest
 /// value over the blocks counts, and no higher quantile, because passing hold-ups of the machine should not lengthen
 /// slices.
-pub(crate) fn residues(blocks: &[Block]) -> Vec<Residue> {
-    let of = |trial: &TrialRecord| {
+pub(crate) fn find_residues(blocks: &[Block]) -> Vec<Residue> {
+    let mut residues: Vec<Residue> = Vec::new();
+    for trial in blocks.iter().flatten() {
         let times = match trial.service_time.count {
             0 => &trial.response_time,
             _ => &trial.service_time,
         };
-        (times.mean as u64).max(times.p90 / u64::from(OUTLASTS))
-    };
-    let mut residues: Vec<Residue> = Vec::new();
-    for trial in blocks.iter().flatten() {
-        let ns = of(trial);
+        let ns = (times.mean as u64).max(times.p90 / u64::from(OUTLASTS));
         match residues.iter_mut().find(|known| known.arm == trial.arm) {
             Some(known) => known.ns = known.ns.min(ns),
             None => residues.push(Residue { arm: trial.arm.clone(), ns }),
@@ -68,11 +65,12 @@ pub(crate) fn choose(residues: &[Residue], discard: f64, least: Duration) -> Dur
     let slowest = residues.iter().map(|residue| residue.ns).max().unwrap_or(0);
     let wanted = Duration::from_nanos(slowest) * OUTLASTS;
     let mut lengths = LENGTHS_MS.map(Duration::from_millis).into_iter();
-    let fits = |length: &Duration| *length >= least && length.mul_f64(discard) >= wanted;
     let [.., longest] = LENGTHS_MS;
     // A study that discards nothing has said so.
     if discard > 0.0 {
-        lengths.find(fits).unwrap_or(Duration::from_millis(longest))
+        lengths
+            .find(|length| *length >= least && length.mul_f64(discard) >= wanted)
+            .unwrap_or(Duration::from_millis(longest))
     } else {
         OF_PILOT
     }
@@ -99,23 +97,24 @@ mod tests {
 
     use super::*;
 
+    fn make_block(number: u32, times: [(&str, u64, u64); 2]) -> Block {
+        times
+            .into_iter()
+            .map(|(arm, service_ms, response_ms)| {
+                let mut record = trial("l", arm, number);
+                record.service_time.mean = service_ms as f64 * 1e6;
+                record.service_time.p90 = 3 * service_ms / 2 * 1_000_000;
+                record.service_time.count = service_ms;
+                // One in ten of the slow ones takes four times as long as the mean.
+                record.response_time.mean = response_ms as f64 * 1e6 / 2.0;
+                record.response_time.p90 = response_ms * 2_000_000;
+                record
+            })
+            .collect()
+    }
+
     #[test]
     fn the_slice_outlasts_twice_the_residue_of_the_slowest_arm() {
-        let block = |number, times: [(&str, u64, u64); 2]| -> Block {
-            times
-                .into_iter()
-                .map(|(arm, service_ms, response_ms)| {
-                    let mut trial = trial("l", arm, number);
-                    trial.service_time.mean = service_ms as f64 * 1e6;
-                    trial.service_time.p90 = 3 * service_ms / 2 * 1_000_000;
-                    trial.service_time.count = service_ms;
-                    // One in ten of the slow ones takes four times as long as the mean.
-                    trial.response_time.mean = response_ms as f64 * 1e6 / 2.0;
-                    trial.response_time.p90 = response_ms * 2_000_000;
-                    trial
-                })
-                .collect()
-        };
         for (times, discard, wanted) in [
             ([("a", 1, 50), ("b", 5, 50)], 0.2, 50),
             ([("a", 1, 50), ("b", 6, 50)], 0.2, 60),
@@ -128,9 +127,9 @@ mod tests {
             ([("a", 0, 30), ("b", 0, 50)], 0.0, 100),
             ([("a", 0, 30), ("b", 0, 9_000)], 0.2, 4000),
         ] {
-            let residues = residues(&[
-                block(0, [("a", 20_000, 20_000), ("b", 20_000, 20_000)]),
-                block(1, times),
+            let residues = find_residues(&[
+                make_block(0, [("a", 20_000, 20_000), ("b", 20_000, 20_000)]),
+                make_block(1, times),
             ]);
             assert_eq!(residues.len(), 2);
             for (rate, least) in [(None, 0), (Some(12_000.0), 60), (Some(2_000.0), 100)] {
@@ -145,8 +144,7 @@ mod tests {
 
     #[test]
     fn the_slice_of_an_open_loop_has_the_requests_that_a_p99_needs() {
-        let least = |rate| least_slice(rate, 0.2).as_millis();
-        assert_eq!(least(None), 0, "a closed loop has no rate");
+        assert_eq!(least_slice(None, 0.2).as_millis(), 0, "a closed loop has no rate");
         for (rate, ms) in [
             (20_000.0, 50),
             (12_500.0, 50),
@@ -155,7 +153,7 @@ mod tests {
             (8_000.0, 100),
             (100.0, 100),
         ] {
-            assert_eq!(least(Some(rate)), ms, "{rate}");
+            assert_eq!(least_slice(Some(rate), 0.2).as_millis(), ms, "{rate}");
         }
     }
 }

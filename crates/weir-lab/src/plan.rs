@@ -56,7 +56,7 @@ impl Plan {
         Plan {
             study: study.clone(),
             session,
-            groups: budget::groups(study).into(),
+            groups: budget::group_loads(study).into(),
             steps: VecDeque::from([Step::Arms((0..study.arms.len()).collect())]),
             stage: Stage::Fresh,
             take_look,
@@ -137,8 +137,8 @@ impl Plan {
 
     /// Returns the pilot of a load that differs from this one only in its rate.
     fn alike<'h>(&self, load: &LoadSpec, history: &'h History) -> Option<&'h PilotRecord> {
-        let mut others = self.study.loads.iter().filter(|other| are_alike(other, load));
-        others.find_map(|other| history.pilots.get(&other.name))
+        let mut alike = self.study.loads.iter().filter(|other| are_alike(other, load));
+        alike.find_map(|other| history.pilots.get(&other.name))
     }
 
     /// Queues the record of the chosen slice. A slice chosen by a pilot is limited so that the loads keep their blocks,
@@ -167,39 +167,35 @@ impl Plan {
                 residues: residues.clone(),
             };
             let is_told = was_tried && place == 0;
-            let told = is_told.then(|| Step::Tell(Event::PilotEnded(pilot.clone())));
+            let announcement = is_told.then(|| Step::Tell(Event::PilotEnded(pilot.clone())));
             self.steps.push_back(Step::Record(Box::new(Record::Pilot(pilot))));
-            self.steps.extend(told);
+            self.steps.extend(announcement);
         }
     }
 
     /// Proposes the cells that earlier sessions have left of loads, of which each group shares its trials; ends the
     /// loads when these are measured. Several groups have their trials in turn.
     fn after_pilot(&mut self, together: &[Vec<LoadSpec>], history: &History) {
-        let slice = |loads: &[LoadSpec]| budget::slice(&self.study, history, &loads[0]);
         let first = &together[0][0];
         if self.study.until == Until::Decided {
-            return self.until_decided(first, slice(&together[0]), history);
+            let slice = budget::choose_slice(&self.study, history, first);
+            return self.until_decided(first, slice, history);
         }
-        let names = || together.iter().flatten().map(|load| load.name.clone());
+        let names: Vec<String> = together.iter().flatten().map(|load| load.name.clone()).collect();
         if let Stage::Measured(planned) = std::mem::replace(&mut self.stage, Stage::Fresh) {
-            let loads = names().collect();
-            self.steps.push_back(Step::Tell(Event::TrialEnded { loads }));
-            let whole = |load: &String, planned| {
-                if self.is_late { history.whole_blocks(load) } else { planned }
-            };
-            let ends = names()
-                .zip(planned)
-                .map(|(load, planned)| LoadEndRecord { blocks: whole(&load, planned), load })
-                .map(|end| Step::Record(Box::new(Record::LoadEnd(end))));
-            self.steps.extend(ends);
+            self.steps.push_back(Step::Tell(Event::TrialEnded { loads: names.clone() }));
+            self.steps.extend(names.into_iter().zip(planned).map(|(load, planned)| {
+                let blocks = if self.is_late { history.whole_blocks(&load) } else { planned };
+                Step::Record(Box::new(Record::LoadEnd(LoadEndRecord { blocks, load })))
+            }));
             self.groups.drain(..together.len());
             return;
         }
         let (mut planned, mut of_groups) = (Vec::new(), Vec::new());
         for loads in together {
-            let (own, cells) = self.parts(loads, slice(loads), history);
-            planned.extend(own);
+            let slice = budget::choose_slice(&self.study, history, &loads[0]);
+            let (blocks, cells) = self.parts(loads, slice, history);
+            planned.extend(blocks);
             of_groups.push(cells.into_iter());
         }
         // A part of each group, and then the next of each.
@@ -215,14 +211,13 @@ impl Plan {
         let is_single = together.concat().len() == 1;
         let rate = Some(first).filter(|_| is_single);
         self.steps.push_back(Step::Tell(Event::TrialBegun {
-            loads: names().collect(),
+            loads: names,
             blocks: cells.iter().map(|cell| cell.blocks).sum(),
             length: cells.iter().map(|cell| Timeline::of(cell).length()).sum(),
             rate: rate.and_then(|load| self.rate(load, history)),
             looks: Vec::new(),
         }));
-        let cells = cells.into_iter();
-        self.steps.extend(cells.map(|cell| Step::Measure(Box::new(cell))));
+        self.steps.extend(cells.into_iter().map(|cell| Step::Measure(Box::new(cell))));
     }
 
     /// Returns the planned number of blocks of each load that shares a trial, and the cells that earlier sessions have
@@ -233,14 +228,14 @@ impl Plan {
         slice: Duration,
         history: &History,
     ) -> (Vec<u32>, Vec<Cell>) {
-        let blocks = |load| budget::blocks(&self.study, load, slice);
-        let planned: Vec<u32> = loads.iter().map(blocks).collect();
-        let left: Vec<u32> = loads
+        let planned: Vec<u32> =
+            loads.iter().map(|load| budget::count_blocks(&self.study, load, slice)).collect();
+        let remaining: Vec<u32> = loads
             .iter()
             .zip(&planned)
             .map(|(load, planned)| planned.saturating_sub(history.whole_blocks(&load.name)))
             .collect();
-        let parts = budget::parts_of(&left, self.study.blocks.instances);
+        let parts = budget::parts_of(&remaining, self.study.blocks.instances);
         let cells = parts
             .into_iter()
             .enumerate()
@@ -265,31 +260,31 @@ impl Plan {
         mut blocks: Vec<(usize, u32)>,
         history: &History,
     ) -> Cell {
-        let next = |load: usize| history.next_block(&loads[load].name);
-        blocks.iter_mut().for_each(|(load, number)| *number += next(*load));
+        for (load, number) in &mut blocks {
+            *number += history.next_block(&loads[*load].name);
+        }
         let first_block = blocks.first().map_or(0, |(_, number)| *number);
         // Each session and part has an order of its own, and the same again for the same seed.
         let seed =
             self.study.blocks.seed ^ (u64::from(self.session) << 32) ^ u64::from(first_block);
-        let one = Cell {
+        let cell = Cell {
             blocks: blocks.len() as u32,
             first_block,
             seed,
             ..self.cell(&loads[0], slice, self.rate(&loads[0], history))
         };
         if loads.len() == 1 {
-            return one;
+            return cell;
         }
         let mut rng = SplitMix64::new(!seed);
-        for round in blocks.chunk_by_mut(|(one, _), (next, _)| one < next) {
+        for round in blocks.chunk_by_mut(|(load, _), (next, _)| load < next) {
             rng.shuffle(round);
         }
-        let rate = |load: &LoadSpec| self.rate(load, history).unwrap_or_default();
-        let shared = Shared {
-            loads: loads.iter().map(|load| (load.name.clone(), rate(load))).collect(),
-            blocks,
-        };
-        Cell { first_block: 0, rates: Rates::Shared(shared), ..one }
+        let rates = loads
+            .iter()
+            .map(|load| (load.name.clone(), self.rate(load, history).unwrap_or_default()));
+        let shared = Shared { loads: rates.collect(), blocks };
+        Cell { first_block: 0, rates: Rates::Shared(shared), ..cell }
     }
 
     /// Makes a cell of all arms under a load.
@@ -378,7 +373,7 @@ impl Proposer for Plan {
         // A slice that is chosen by the figures of a dead proxy would be chosen in vain.
         outcome.end.checked()?;
         if let Stage::Pilot(residues) = &mut self.stage {
-            *residues = pilot::residues(&outcome.blocks);
+            *residues = pilot::find_residues(&outcome.blocks);
         }
         Ok(())
     }

@@ -13,9 +13,9 @@ use weir_agent::{Part, monotonic_ns};
 use weir_kube::{Cluster, KubeError, PodsOf, ProxyPod};
 use weir_model::record::LostNode;
 use weir_model::sample::{MissingCounter, SampleRow};
-use weir_probe::sample::{END, PROXY, SCRIPT, Sampler, TABLES, Told as ToldByShell};
+use weir_probe::sample::{END, PROXY, PodFiles as ToldByShell, SCRIPT, Sampler, TABLES};
 
-use crate::host::Told;
+use crate::host::HostEvent;
 
 /// Maximum number of sampled pods: each takes a stream and a thread.
 const MOST: usize = 16;
@@ -72,13 +72,12 @@ pub(crate) fn begin(
     all: &[ArmPods],
     interval: Duration,
     place: usize,
-    to: &Sender<Told>,
+    to: &Sender<HostEvent>,
 ) -> Vec<PodSampler> {
     let mut samplers: Vec<PodSampler> = Vec::new();
     let mut nodes = BTreeSet::new();
     for arm in all {
-        let found = arm.cluster.proxy_pods(&arm.of);
-        let (pods, lacking) = match found {
+        let (pods, lacking) = match arm.cluster.proxy_pods(&arm.of) {
             Err(error) => (Vec::new(), missing(&error.to_string())),
             Ok(mut pods) => {
                 let left_out = pods.len().saturating_sub(MOST);
@@ -93,7 +92,7 @@ pub(crate) fn begin(
                 is_lost: Arc::default(),
                 pod: Some(pod.clone()),
             };
-            let one = OnePod {
+            let reader = OnePod {
                 arm: arm.clone(),
                 // Pods of one node would tell the same of it.
                 has_node: nodes.insert(pod.node.clone()),
@@ -103,13 +102,15 @@ pub(crate) fn begin(
                 is_lost: Arc::clone(&sampler.is_lost),
             };
             let (to, place) = (to.clone(), place + samplers.len());
-            thread::spawn(move || one.run(&|part| drop(to.send(Told::Samples(place, part)))));
+            thread::spawn(move || {
+                reader.run(&|part| drop(to.send(HostEvent::Samples(place, part))));
+            });
             samplers.push(sampler);
         }
         if !lacking.is_empty() {
             let end = SampleEnd { missing: lacking, ..SampleEnd::default() };
-            let place = place + samplers.len();
-            drop(to.send(Told::Samples(place, Part::End(Ok(end)))));
+            let index = place + samplers.len();
+            drop(to.send(HostEvent::Samples(index, Part::End(Ok(end)))));
             samplers.push(PodSampler {
                 called: arm.of.to_string(),
                 stop: Arc::default(),
@@ -123,24 +124,24 @@ pub(crate) fn begin(
 
 /// Lists every table for which a pod has rows as missing, with the reason.
 fn missing(why: &str) -> Vec<MissingCounter> {
-    let each = TABLES.iter().map(|table| MissingCounter {
+    let counters = TABLES.iter().map(|table| MissingCounter {
         table: (*table).to_owned(),
         column: String::new(),
         role: PROXY.to_owned(),
         why: why.to_owned(),
     });
-    each.collect()
+    counters.collect()
 }
 
 /// Makes the entry for pods beyond [`MOST`], which are not sampled. It names no table, because the other pods have the
 /// same ones.
 fn not_sampled(left_out: usize) -> Vec<MissingCounter> {
-    let one = MissingCounter {
+    let counter = MissingCounter {
         role: PROXY.to_owned(),
         why: format!("{left_out} of them are not sampled: at most {MOST} pods are"),
         ..MissingCounter::default()
     };
-    (left_out > 0).then_some(one).into_iter().collect()
+    (left_out > 0).then_some(counter).into_iter().collect()
 }
 
 /// Returns the nodes of these pods that the cluster has lost, with the cluster's reason. The cluster notices late: for
@@ -155,11 +156,12 @@ pub(crate) fn lost_nodes(
     loop {
         let lost: BTreeMap<String, String> =
             all.iter().flat_map(|arm| arm.cluster.lost_nodes(&arm.of)).flatten().collect();
-        let is_open = || unheard.iter().any(|pod| all.iter().all(|arm| !arm.knows(pod)));
         let is_over = Instant::now() > until || interrupted.load(Ordering::Relaxed);
-        if !lost.is_empty() || is_over || !is_open() {
-            let lost = lost.into_iter();
-            return lost.map(|(node, why)| LostNode { node, why }).collect();
+        if !lost.is_empty()
+            || is_over
+            || !unheard.iter().any(|pod| all.iter().all(|arm| !arm.knows(pod)))
+        {
+            return lost.into_iter().map(|(node, why)| LostNode { node, why }).collect();
         }
         thread::sleep(SETTLED);
     }
@@ -190,9 +192,9 @@ struct OnePod {
 
 impl OnePod {
     fn run(self, tell: &dyn Fn(Part<weir_agent::message::SampleJob>)) {
-        let told = ToldByShell::default();
+        let by_shell = ToldByShell::default();
         let mut sampler = None;
-        let read = self.read(&told, &mut sampler, &|rows| tell(Part::Event(rows)));
+        let read = self.read(&by_shell, &mut sampler, &|rows| tell(Part::Event(rows)));
         let mut end = SampleEnd {
             missing: sampler.iter().flat_map(Sampler::missing).collect(),
             cpu_ns: weir_agent::thread_cpu_ns(),

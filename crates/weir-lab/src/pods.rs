@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_kube::{Cluster, Generators, Wanted};
+use weir_kube::{Cluster, Generators, PodRequest};
 use weir_model::quantity::CpuSet;
 use weir_model::record::Remark;
 
@@ -18,7 +18,7 @@ pub struct Pods(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     cluster: Cluster,
-    wanted: Wanted,
+    wanted: PodRequest,
     started: Mutex<Option<Generators>>,
     /// CPUs of each pod, by its name and its node.
     seen: Mutex<BTreeMap<(String, String), SeenCpus>>,
@@ -36,7 +36,7 @@ impl PartialEq for Pods {
 
 impl Pods {
     /// Prepares as many generators as `wanted` has, in a namespace that has been reached. No pod is created yet.
-    pub fn new(cluster: Cluster, wanted: Wanted) -> Pods {
+    pub fn new(cluster: Cluster, wanted: PodRequest) -> Pods {
         Pods(Arc::new(Shared {
             cluster,
             wanted,
@@ -101,20 +101,20 @@ impl Pods {
     /// Notes the CPUs on which a pod may run, as reported by its agent, and the CPUs to which its threads are bound, if
     /// any.
     pub(crate) fn has_seen(&self, (pod, node): (&str, &str), cpus: &CpuSet, kept: Option<&CpuSet>) {
-        let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cpus_by_pod = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let both = (cpus.clone(), kept.cloned());
-        seen.insert((pod.to_owned(), node.to_owned()), both);
+        cpus_by_pod.insert((pod.to_owned(), node.to_owned()), both);
     }
 
     /// Returns remarks about which pods have CPUs of their own and which have not.
     fn of_cpus(&self) -> Vec<Remark> {
-        let seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let (own, shared): (Vec<_>, Vec<_>) =
-            seen.iter().partition(|(_, (cpus, _))| cpus.cpus().len() <= self.cpus());
-        let own = own
+        let cpus_by_pod = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let (exclusive, shared): (Vec<_>, Vec<_>) =
+            cpus_by_pod.iter().partition(|(_, (cpus, _))| cpus.cpus().len() <= self.cpus());
+        let of_exclusive = exclusive
             .iter()
             .map(|((pod, node), (cpus, _))| format!("pod {pod}: CPUs {cpus} of node {node}"));
-        let shared = shared.iter().map(|((pod, node), (cpus, kept))| match kept {
+        let of_shared = shared.iter().map(|((pod, node), (cpus, kept))| match kept {
             Some(kept) => {
                 format!("pod {pod}: CPUs {cpus} of node {node}, its threads on {kept}")
             }
@@ -122,16 +122,17 @@ impl Pods {
                 "pod {pod}: CPUs {cpus} of node {node}, fewer than the threads of the pods there, so the kernel moves them"
             ),
         });
-        let [own, shared] = [own.collect::<Vec<_>>(), shared.collect()].map(|all| all.join(", "));
-        let own = (!own.is_empty())
+        let [own, shared] =
+            [of_exclusive.collect::<Vec<_>>(), of_shared.collect()].map(|all| all.join(", "));
+        let remark_of_own = (!own.is_empty())
             .then(|| format!("generators that run on no more CPUs than they asked for: {own}"));
-        let shared = (!shared.is_empty()).then(|| {
+        let remark_of_shared = (!shared.is_empty()).then(|| {
             format!(
                 "generators that have no CPUs of their own, but share them with whatever else runs there: {shared}; a kubelet with the \
                  CPU manager policy `static` gives them their own"
             )
         });
-        own.into_iter().chain(shared).map(Remark::of_run).collect()
+        remark_of_own.into_iter().chain(remark_of_shared).map(Remark::of_run).collect()
     }
 
     fn started(&self) -> MutexGuard<'_, Option<Generators>> {
@@ -144,38 +145,35 @@ impl Pods {
 /// CPUs, so the kernel moves the threads.
 pub(crate) fn deal(pods: &[(&str, &CpuSet)], each: usize) -> Vec<Option<CpuSet>> {
     let mut dealt = vec![None; pods.len()];
-    let mut taken: BTreeSet<(&str, u32)> = BTreeSet::new();
+    let mut used: BTreeSet<(&str, u32)> = BTreeSet::new();
     let mut crowded: BTreeSet<&str> = BTreeSet::new();
     // Whoever may use the fewest chooses first.
     let mut order: Vec<usize> = (0..pods.len()).collect();
     order.sort_by_key(|place| pods[*place].1.cpus().len());
     for place in order {
         let (node, allowed) = pods[place];
-        let own: Vec<u32> = allowed
+        let cpus: Vec<u32> = allowed
             .cpus()
             .iter()
             .copied()
-            .filter(|cpu| !taken.contains(&(node, *cpu)))
+            .filter(|cpu| !used.contains(&(node, *cpu)))
             .take(each)
             .collect();
         // A pod with fewer CPUs than threads has them to itself, or it would have none left.
-        if own.len() < each.min(allowed.cpus().len()) {
+        if cpus.len() < each.min(allowed.cpus().len()) {
             crowded.insert(node);
             continue;
         }
-        taken.extend(own.iter().map(|cpu| (node, *cpu)));
-        dealt[place] = CpuSet::new(own);
+        used.extend(cpus.iter().map(|cpu| (node, *cpu)));
+        dealt[place] = CpuSet::new(cpus);
     }
-    let is_alone = |place: usize| {
-        let (node, own) = pods[place];
-        let mut others = pods.iter().enumerate();
-        others.all(|(other, (of, cpus))| {
-            other == place || *of != node || own.shared_with(cpus).is_empty()
-        })
-    };
-    for (place, own) in dealt.iter_mut().enumerate() {
-        if crowded.contains(pods[place].0) && !is_alone(place) {
-            *own = None;
+    for (place, dealt) in dealt.iter_mut().enumerate() {
+        let (node, allowed) = pods[place];
+        let is_alone = pods.iter().enumerate().all(|(other, (of, cpus))| {
+            other == place || *of != node || allowed.shared_with(cpus).is_empty()
+        });
+        if crowded.contains(node) && !is_alone {
+            *dealt = None;
         }
     }
     dealt
@@ -211,8 +209,9 @@ mod tests {
                     (node, cpus.parse::<CpuSet>().expect("CPUs"))
                 })
                 .collect();
-            let seen: Vec<(&str, &CpuSet)> = all.iter().map(|(node, cpus)| (*node, cpus)).collect();
-            let dealt: Vec<String> = deal(&seen, each)
+            let node_cpus: Vec<(&str, &CpuSet)> =
+                all.iter().map(|(node, cpus)| (*node, cpus)).collect();
+            let dealt: Vec<String> = deal(&node_cpus, each)
                 .into_iter()
                 .map(|own| own.map_or("-".to_owned(), |own| own.to_string()))
                 .collect();

@@ -37,8 +37,11 @@ fn room(path: &Path, free: u64, needed: u64) -> Result<(), LabError> {
     if free >= needed {
         return Ok(());
     }
-    let path = path.to_owned();
-    Err(LabError::DiskSpace { path, free_mib: free >> 20, needed_mib: needed >> 20 })
+    Err(LabError::DiskSpace {
+        path: path.to_owned(),
+        free_mib: free >> 20,
+        needed_mib: needed >> 20,
+    })
 }
 
 /// Checks that descriptors and ports suffice for all connections of the generators and the origin server.
@@ -91,7 +94,7 @@ pub(crate) fn ports(load: &LoadSpec, hosts: &Hosts, generator: &Host) -> Result<
 }
 
 /// Share of each generator in a load.
-pub(crate) struct Dealt {
+pub(crate) struct LoadShare {
     /// Number of generators that have a share: no more than the load's smallest flow has connections.
     pub(crate) generators: u32,
     /// Threads of each generator, with the CPUs that they are bound to: one for each CPU, and more, in turn, if
@@ -102,18 +105,18 @@ pub(crate) struct Dealt {
 }
 
 /// Divides a load into equal shares for all generators.
-pub(crate) fn dealt(study: &Study, load: &LoadSpec, hosts: &Hosts, cpus: &CpuSet) -> Dealt {
-    let each = generators(study, load, hosts);
-    let generators = each.clone().count() as u32;
-    let (threads, descriptors) = each
+pub(crate) fn deal_load(study: &Study, load: &LoadSpec, hosts: &Hosts, cpus: &CpuSet) -> LoadShare {
+    let with_room = generators(study, load, hosts);
+    let generators = with_room.clone().count() as u32;
+    let (threads, descriptors) = with_room
         .map(|(host, wanted)| {
             let threads = wanted.threads(host.is.most_descriptors, cpus.cpus().len() as u64);
             (threads, wanted.at_most())
         })
         .reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
         .unwrap_or((1, 0));
-    let cpus = cpus.cpus().iter().copied().map(Some).cycle();
-    Dealt { generators, threads: cpus.take(threads as usize).collect(), descriptors }
+    let bound = cpus.cpus().iter().copied().map(Some).cycle();
+    LoadShare { generators, threads: bound.take(threads as usize).collect(), descriptors }
 }
 
 /// Returns the generators that have a share of a load, and the descriptors that each needs.
@@ -124,15 +127,16 @@ fn generators<'h>(
 ) -> impl Iterator<Item = (&'h Host, Descriptors)> + Clone {
     let arms = study.arms.len() as u64;
     let all = hosts.generators().len() as u64;
-    let of = move |at_origin, own_tables| Descriptors::of_load(load, arms, at_origin, own_tables);
-    let count = all.min(of(false, false).most_threads).max(1);
+    let one_table = Descriptors::of_load(load, arms, false, false);
+    let count = all.min(one_table.most_threads).max(1);
     let origin = Hosts::has_origin(study).then(|| hosts.host(Role::Origin));
     let with_room = hosts.generators().take(count as usize).map(|host| {
         // Simulated hosts are one, whichever of them is asked.
         let at_origin = origin.is_some_and(|origin| {
             std::ptr::eq(origin, host) || hosts.share(Role::Generator, Role::Origin)
         });
-        (host, of(at_origin, host.is.own_tables).dealt(count))
+        let needed = Descriptors::of_load(load, arms, at_origin, host.is.own_tables);
+        (host, needed.dealt(count))
     });
     with_room.collect::<Vec<_>>().into_iter()
 }

@@ -113,7 +113,7 @@ pub fn short_loads(study: &Study) -> Option<String> {
 }
 
 fn short_load<'a>(study: &Study, load: &'a LoadSpec) -> Option<ShortLoad<'a>> {
-    let blocks = budget::blocks(study, load, budget::planned_slice(study, load));
+    let blocks = budget::count_blocks(study, load, budget::planned_slice(study, load));
     let share = share_of_block(study, load) * f64::from((blocks / replicates(study)).max(1));
     let rate = samples_wanted(study.objective.metric) as f64 / share;
     let short = ShortLoad { load, requests: None, suffices: None, rate };

@@ -107,8 +107,8 @@ impl Recorder<'_> {
         }
         let kind = HistogramKind::Undisturbed;
         if let Some(undisturbed) = arm.undisturbed.as_ref().filter(|_| self.is_kept(kind)) {
-            let tag = tag(load, &self.arms[arm.arm].name, block, kind);
-            writer.append_histogram(&tag, start, length, undisturbed)?;
+            let name = tag(load, &self.arms[arm.arm].name, block, kind);
+            writer.append_histogram(&name, start, length, undisturbed)?;
         }
         Ok(summaries)
     }

@@ -10,7 +10,7 @@ use weir_analysis::alone;
 use weir_kube::PodsOf;
 use weir_model::environment::Environment;
 use weir_model::record::{FORMAT, Outcome, PlacesUsed, Remark, RunHeader};
-use weir_model::study::{Arm, CpuRoles, LoadSpec, Study};
+use weir_model::study::{CpuRoles, LoadSpec, Study};
 use weir_parameters::Catalog;
 use weir_record::{Run, RunWriter};
 
@@ -45,13 +45,15 @@ pub fn run(
 
 /// Returns the places for the header. The sampled pods are those of a controller's proxies, or were named.
 fn used(study: &Study, hosts: &Hosts, options: &Options) -> PlacesUsed {
-    let own = workloads_of(study).into_iter();
-    let own: Vec<String> = own.map(|object| PodsOf::Workload(object, None).to_string()).collect();
+    let workloads: Vec<String> = workloads_of(study)
+        .into_iter()
+        .map(|object| PodsOf::Workload(object, None).to_string())
+        .collect();
     let named = options.places.pods_of_proxy();
-    let pods = if own.is_empty() {
+    let pods = if workloads.is_empty() {
         named.map(|pods| pods.of.to_string())
     } else {
-        Some(own.join(" and "))
+        Some(workloads.join(" and "))
     };
     PlacesUsed { proxy_pods: pods.filter(|_| options.samples.is_some()), ..hosts.used() }
 }
@@ -60,9 +62,9 @@ fn used(study: &Study, hosts: &Hosts, options: &Options) -> PlacesUsed {
 fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Proposer> {
     move |header, session| {
         if !header.check_alone && !header.study.capacity.is_empty() {
-            let each = options.generator_carries;
+            let rate_of_thread = options.generator_carries;
             let threads = header.generator_cpus() as f64;
-            let search = Capacity::new(header, each.map(|rate| rate * threads));
+            let search = Capacity::new(header, rate_of_thread.map(|rate| rate * threads));
             return Box::new(if header.study.is_in_turn() { search.in_turn() } else { search });
         }
         let folder = options.folder.clone();
@@ -71,30 +73,24 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
             Ok(weir_analysis::decide(&run, load, look))
         });
         let plan = Plan::new(&header.study, session, take_look);
-        let observed = |inner: Box<dyn Proposer>| -> Box<dyn Proposer> {
-            if options.is_sampled() {
-                Box::new(Observe::new(header, session, inner))
-            } else {
-                inner
-            }
-        };
-        if header.study.is_in_turn() {
-            return observed(Box::new(Turns::new(&header.study, plan)));
-        }
-        if !header.check_alone {
-            return observed(Box::new(plan));
-        }
         let folder = options.folder.clone();
-        observed(Box::new(CheckAlone::new(
-            header,
-            session,
-            plan,
-            Box::new(move || {
+        let proposer: Box<dyn Proposer> = if header.study.is_in_turn() {
+            Box::new(Turns::new(&header.study, plan))
+        } else if header.check_alone {
+            let choose = Box::new(move || {
                 let run = Run::read(&folder).map_err(|error| error.to_string())?;
                 let loads = weir_analysis::analyze(&run).loads;
                 Ok(alone::choose(&run.header.study, &loads))
-            }),
-        )))
+            });
+            Box::new(CheckAlone::new(header, session, plan, choose))
+        } else {
+            Box::new(plan)
+        };
+        if options.is_sampled() {
+            Box::new(Observe::new(header, session, proposer))
+        } else {
+            proposer
+        }
     }
 }
 
@@ -229,12 +225,12 @@ pub fn ask_again(
     }
     sums::must_have_same_header(&options.folder)?;
     let header = run.header.clone();
-    let mut options = options.clone();
+    let mut with_rows = options.clone();
     for (file, text) in &header.rows {
-        let catalog = options.catalog.with_rows(file, text);
-        options.catalog = catalog.map_err(|error| LabError::Resume(error.to_string()))?;
+        let catalog = with_rows.catalog.with_rows(file, text);
+        with_rows.catalog = catalog.map_err(|error| LabError::Resume(error.to_string()))?;
     }
-    let options = &options;
+    let options = &with_rows;
     sums::must_have_same_loads(&header, &options.folder)?;
     let options = &Options { places: same_places(&header, &options.places)?, ..options.clone() };
     must_run_own_programs(&header.study, &options.places)?;
@@ -273,10 +269,13 @@ fn open(
 
 /// Returns remarks about CPUs that roles share, and about arms with more workers than CPUs.
 fn of_roles(study: &Study, roles: &CpuRoles, hosts: &Hosts, catalog: &Catalog) -> Vec<Remark> {
-    let share = |one, other| hosts.share_in(study, one, other);
-    let shared = cpus::remarks(roles, Hosts::has_origin(study), &share);
-    let workers = |arm: &Arm| catalog.workers(study.proxy_of(arm).kind, &arm.settings);
-    let arm_workers = study.arms.iter().map(|arm| (&*arm.name, workers(arm)));
+    let shared = cpus::remarks(roles, Hosts::has_origin(study), &|one, other| {
+        hosts.share_in(study, one, other)
+    });
+    let arm_workers = study
+        .arms
+        .iter()
+        .map(|arm| (&*arm.name, catalog.workers(study.proxy_of(arm).kind, &arm.settings)));
     let crowded = cpus::crowded_arms(&roles.proxy, arm_workers);
     shared
         .into_iter()
@@ -300,8 +299,12 @@ fn with_versions(study: &Study, hosts: &Hosts) -> Result<Environment, LabError> 
 
 /// Returns the remarks about the study, without those about arms that are left out.
 fn of_arms_that_run(remarks: &[Remark], study: &Study) -> Vec<Remark> {
-    let runs = |name: &String| study.arms.iter().any(|arm| arm.name == *name);
-    remarks.iter().filter(|remark| remark.arm.as_ref().is_none_or(runs)).cloned().collect()
+    let names: Vec<&String> = study.arms.iter().map(|arm| &arm.name).collect();
+    remarks
+        .iter()
+        .filter(|remark| remark.arm.as_ref().is_none_or(|name| names.contains(&name)))
+        .cloned()
+        .collect()
 }
 
 /// Refuses a study whose programs others could have written; those on other hosts cannot be looked at from here.

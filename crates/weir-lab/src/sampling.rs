@@ -11,7 +11,7 @@ use weir_agent::{AgentError, Part};
 use weir_kube::ProxyPod;
 use weir_model::sample::{Counters, MissingCounter, SampleRow};
 
-use crate::host::{Host, Told};
+use crate::host::{Host, HostEvent};
 use crate::hosts::Hosts;
 use crate::observation::not_sampled;
 use crate::options::Role;
@@ -40,7 +40,7 @@ pub(crate) struct Sampled {
 
 /// Data of a host, with the host's name. Times are nanoseconds since the run began.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum SampleMessage {
     Rows(String, Vec<SampleRow>),
     Missing(String, Vec<MissingCounter>),
 }
@@ -50,7 +50,7 @@ pub(crate) enum Said {
 pub(crate) struct Sampling<'a> {
     hosts: Vec<Sampler<'a>>,
     /// Data not yet passed on.
-    pub(crate) said: Vec<Said>,
+    pub(crate) said: Vec<SampleMessage>,
     /// CPU time that the sampling took, nanoseconds.
     pub(crate) cpu_ns: u64,
     /// True if anything was read.
@@ -84,22 +84,21 @@ impl<'a> Sampling<'a> {
         hosts: &'a Hosts,
         (slots, pods): (&[usize], &[ArmPods]),
         (ahead_ns, length): (&[i64], Duration),
-        to: &Sender<Told>,
+        to: &Sender<HostEvent>,
     ) -> Result<Sampling<'a>, AgentError> {
         let most = (length + BESIDE).as_nanos() / sampled.interval.as_nanos().max(1);
         let most = (most as usize).saturating_mul(TELLERS);
         let mut sampling = Sampling::default();
         for (place, ((host, here), ahead_ns)) in hosts.each().zip(ahead_ns).enumerate() {
-            let has = |role: Role| here.contains(&role);
             let job = SampleJob {
                 interval: sampled.interval,
-                generator: has(Role::Generator),
-                proxies: if has(Role::Proxy) && pods.is_empty() {
+                generator: here.contains(&Role::Generator),
+                proxies: if here.contains(&Role::Proxy) && pods.is_empty() {
                     slots.to_vec()
                 } else {
                     Vec::new()
                 },
-                origin: has(Role::Origin),
+                origin: here.contains(&Role::Origin),
                 requests: sampled.requests,
                 external: None,
             };
@@ -132,13 +131,13 @@ impl<'a> Sampling<'a> {
                     row.at_ns = row.at_ns.saturating_add_signed(sampler.begun_ns.saturating_neg());
                 }
                 self.has_rows |= !rows.is_empty();
-                self.said.push(Said::Rows(called, rows));
+                self.said.push(SampleMessage::Rows(called, rows));
             }
-            Part::End(end) => {
+            Part::End(result) => {
                 sampler.has_ended = true;
-                let end = end.unwrap_or_else(not_sampled);
+                let end = result.unwrap_or_else(not_sampled);
                 self.cpu_ns += end.cpu_ns;
-                self.said.push(Said::Missing(called, end.missing));
+                self.said.push(SampleMessage::Missing(called, end.missing));
             }
         }
     }
@@ -166,13 +165,13 @@ impl<'a> Sampling<'a> {
     }
 
     /// Ends the sampling and takes the remaining messages.
-    pub(crate) fn end(&mut self, told: &Receiver<Told>) {
+    pub(crate) fn end(&mut self, told: &Receiver<HostEvent>) {
         self.stop();
         let until = Instant::now() + PATIENCE;
         while self.hosts.iter().any(|sampler| !sampler.has_ended) {
-            let left = until.saturating_duration_since(Instant::now());
-            match told.recv_timeout(left) {
-                Ok(Told::Samples(place, part)) => self.take(place, part),
+            let remaining = until.saturating_duration_since(Instant::now());
+            match told.recv_timeout(remaining) {
+                Ok(HostEvent::Samples(place, part)) => self.take(place, part),
                 Ok(_) => {}
                 Err(_) => return,
             }
@@ -193,16 +192,21 @@ fn is_whole(row: &SampleRow) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn rows_of_other_tables_or_columns_are_not_believed() {
-        let row = |table: &str, keys: usize, values: usize| SampleRow {
+    fn sample_row(table: &str, keys: usize, values: usize) -> SampleRow {
+        SampleRow {
             table: table.to_owned(),
             keys: vec![String::new(); keys],
             values: vec![None; values],
             ..SampleRow::default()
-        };
-        assert!(is_whole(&row("proxy", 1, 1)));
-        for wrong in [row("proxy", 1, 2), row("proxy", 2, 1), row("../x", 1, 1)] {
+        }
+    }
+
+    #[test]
+    fn rows_of_other_tables_or_columns_are_not_believed() {
+        assert!(is_whole(&sample_row("proxy", 1, 1)));
+        for wrong in
+            [sample_row("proxy", 1, 2), sample_row("proxy", 2, 1), sample_row("../x", 1, 1)]
+        {
             assert!(!is_whole(&wrong), "{wrong:?}");
         }
     }

@@ -50,7 +50,7 @@ impl Session<'_> {
     pub(crate) fn run(
         &mut self,
         mut hosts: Hosts,
-        proposer: MakeProposer<'_>,
+        make_proposer: MakeProposer<'_>,
         events: &mut dyn FnMut(Event),
     ) -> Result<Summary, LabError> {
         let begun = self.begun;
@@ -75,7 +75,7 @@ impl Session<'_> {
             // Off the proxy's CPUs. If one has gone offline since the check, any will do.
             let _ = weir_probe::keep_to(None, cpus.cpus());
         }
-        let mut proposer = proposer(self.header, self.number);
+        let mut proposer = make_proposer(self.header, self.number);
         let result = self.work(&mut hosts, begun, &mut *proposer, events);
         // Another run of this process is to find the CPUs that this one has found.
         if let Ok(before) = before {
@@ -161,14 +161,14 @@ impl Session<'_> {
             worked => worked,
         };
         // A host that is gone has no logs to give; why it is gone is what matters then.
-        let kept = lab.arms.keep_logs(lab.writer);
+        let logs = lab.arms.keep_logs(lab.writer);
         drop(lab);
         let objects = match &mut controlled {
             Some(controlled) => controlled.put_back(events),
             None => Ok(()),
         };
         let put_back = settings::put_back(hosts, events);
-        worked.and(kept).and(objects).and(put_back)
+        worked.and(logs).and(objects).and(put_back)
     }
 }
 
@@ -188,15 +188,15 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                 if !std::mem::replace(&mut is_promised, true) {
                     let renewal = lab.arms.renewal();
                     let study = &lab.header.study;
-                    let left = takes(lab.header, lab.history, renewal, lab.is_observed);
+                    let remaining = takes(lab.header, lab.history, renewal, lab.is_observed);
                     let passed = lab.hosts.now().saturating_sub(lab.begun);
                     // However slow its arms are, a run ends with its budget.
                     let most = study.budget.map(|budget| budget.saturating_sub(before));
-                    let takes = (passed + left).min(most.unwrap_or(Duration::MAX));
+                    let takes = (passed + remaining).min(most.unwrap_or(Duration::MAX));
                     let until = study.until;
                     (lab.events)(Event::Takes { takes, until });
                     if !study.capacity.is_empty() {
-                        let at_most = capacity::at_most(study).max(left);
+                        let at_most = capacity::at_most(study).max(remaining);
                         let takes = passed + at_most;
                         (lab.events)(Event::TakesAtMost { takes });
                     }
@@ -221,8 +221,8 @@ fn takes(header: &RunHeader, history: &History, renewal: Duration, is_observed: 
     let study = &header.study;
     let mut takes = budget::takes(study, history, renewal);
     if header.check_alone {
-        let one = renewal / (study.arms.len() as u32).max(1);
-        takes += alone::takes(study, history, one);
+        let start = renewal / (study.arms.len() as u32).max(1);
+        takes += alone::takes(study, history, start);
     }
     if is_observed {
         takes += length_of_stretches(study);

@@ -70,24 +70,24 @@ impl<'a> Start<'a> {
 
     /// Notes that a generator started at `at_ns` of its clock; returns that time by this process's clock.
     pub(crate) fn started(&mut self, generator: usize, at_ns: u64) -> u64 {
-        let one = &mut self.generators[generator];
-        let here_ns = at_ns.wrapping_add_signed(one.clock.0.wrapping_neg());
-        one.started_ns = Some(here_ns);
+        let sender = &mut self.generators[generator];
+        let here_ns = at_ns.wrapping_add_signed(sender.clock.0.wrapping_neg());
+        sender.started_ns = Some(here_ns);
         here_ns
     }
 
     /// Returns the start of each generator relative to the first; empty for a single generator.
     pub(crate) fn starts(&self) -> Vec<GeneratorStart> {
-        let started = || self.generators.iter().filter_map(|one| one.started_ns);
-        let first = started().min().unwrap_or(0);
-        let of_one = |one: &Generator<'_>| GeneratorStart {
-            host: one.host.called().to_owned(),
-            after_ns: one.started_ns.map_or(0, |at| at.saturating_sub(first)),
-            unsure_ns: one.clock.1,
-        };
-        match &self.generators[..] {
-            [_] => Vec::new(),
-            several => several.iter().map(of_one).collect(),
+        if self.generators.len() == 1 {
+            return Vec::new();
         }
+        let started = self.generators.iter().filter_map(|generator| generator.started_ns);
+        let first = started.min().unwrap_or(0);
+        let starts = self.generators.iter().map(|generator| GeneratorStart {
+            host: generator.host.called().to_owned(),
+            after_ns: generator.started_ns.map_or(0, |at| at.saturating_sub(first)),
+            unsure_ns: generator.clock.1,
+        });
+        starts.collect()
     }
 }

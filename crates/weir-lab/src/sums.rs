@@ -24,7 +24,7 @@ const OF_HEADER: &str = "run.sha256";
 /// # Errors
 /// The kernel refuses.
 pub(crate) fn keep(writer: &mut RunWriter, of_loads: &str) -> Result<(), LabError> {
-    let of_header = of_header(writer.dir())?;
+    let of_header = sum_header(writer.dir())?;
     writer.write_file(OF_HEADER, of_header.as_bytes())?;
     if !of_loads.is_empty() {
         writer.write_file(OF_LOADS, of_loads.as_bytes())?;
@@ -37,17 +37,10 @@ pub(crate) fn keep(writer: &mut RunWriter, of_loads: &str) -> Result<(), LabErro
 ///
 /// # Errors
 /// A file cannot be read.
-fn of_header(folder: &Path) -> Result<String, LabError> {
-    let read = |name: &str| {
-        let path = folder.join(name);
-        weir_files::read(&path).map_err(|error| {
-            let action = "read";
-            LabError::from(RecordError::Io { action, path, error })
-        })
-    };
-    let header: Value = serde_json::from_slice(&read(HEADER_FILE)?)
+fn sum_header(folder: &Path) -> Result<String, LabError> {
+    let header: Value = serde_json::from_slice(&read_kept(folder, HEADER_FILE)?)
         .map_err(|error| LabError::Resume(format!("{HEADER_FILE}: {error}")))?;
-    let mut parts = vec![(STUDY_FILE.to_owned(), read(STUDY_FILE)?)];
+    let mut parts = vec![(STUDY_FILE.to_owned(), read_kept(folder, STUDY_FILE)?)];
     for (name, value) in header.as_object().into_iter().flatten() {
         let within = value.as_object().filter(|_| name == "study");
         let Some(within) = within else {
@@ -59,8 +52,13 @@ fn of_header(folder: &Path) -> Result<String, LabError> {
             (name, value.to_string().into_bytes())
         }));
     }
-    let parts = parts.iter().map(|(name, text)| (Path::new(name), &**text));
-    Ok(weir_agent::sums(parts))
+    Ok(weir_agent::sums(parts.iter().map(|(name, text)| (Path::new(name), &**text))))
+}
+
+fn read_kept(folder: &Path, name: &str) -> Result<Vec<u8>, LabError> {
+    let path = folder.join(name);
+    weir_files::read(&path)
+        .map_err(|error| LabError::from(RecordError::Io { action: "read", path, error }))
 }
 
 /// Checks that header and study in a run folder are as they were when the run began.
@@ -68,7 +66,7 @@ fn of_header(folder: &Path) -> Result<String, LabError> {
 /// # Errors
 /// Names of the differing fields; or a file cannot be read.
 pub(crate) fn must_have_same_header(folder: &Path) -> Result<(), LabError> {
-    must_be_known_and_as_before(&folder.join(OF_HEADER), &of_header(folder)?)
+    must_be_known_and_as_before(&folder.join(OF_HEADER), &sum_header(folder)?)
 }
 
 /// Returns a line with a checksum for each file that the study's loads name.
@@ -89,8 +87,8 @@ pub(crate) fn of_loads(study: &Study) -> Result<String, LabError> {
                 })?;
             files.push((name, text));
         }
-        let files = files.iter().map(|(name, text)| (Path::new(name), &**text));
-        lines.extend(weir_agent::sums(files).lines().map(str::to_owned));
+        let sums = weir_agent::sums(files.iter().map(|(name, text)| (Path::new(name), &**text)));
+        lines.extend(sums.lines().map(str::to_owned));
     }
     lines.sort_unstable();
     lines.dedup();
@@ -153,10 +151,10 @@ fn unknown(file: &Path, error: &io::Error) -> LabError {
 
 /// Returns the names with a changed checksum, and those that only one of the two lists has.
 fn changed<'a>(before: &'a str, now: &'a str) -> Vec<&'a str> {
-    let not_in = |sums: &'a str| move |line: &&str| !sums.lines().any(|known| known == *line);
-    let lines = now.lines().filter(not_in(before));
-    let mut names: Vec<_> = lines
-        .chain(before.lines().filter(not_in(now)))
+    let of_now = now.lines().filter(|line| before.lines().all(|other| other != *line));
+    let of_before = before.lines().filter(|line| now.lines().all(|other| other != *line));
+    let mut names: Vec<_> = of_now
+        .chain(of_before)
         .map(|line| line.split_once("  ").map_or(line, |(_, file)| file))
         .collect();
     names.sort_unstable();

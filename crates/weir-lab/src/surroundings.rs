@@ -8,6 +8,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use weir_agent::AgentError;
 use weir_agent::message::{FactsJob, LinkFigures, LinkJob, LinkListener, LinkWay, NetworksJob};
 use weir_model::quantity::CpuSet;
 use weir_model::record::{
@@ -41,13 +42,14 @@ impl Around<'_> {
     /// Measures the state, and returns it with remarks about conditions that distort results. Hosts are read first,
     /// while they are idle.
     pub(crate) fn look(&self) -> (Surroundings, Vec<Remark>) {
-        let mut found = Surroundings { hosts: self.look_at_hosts(), ..Surroundings::default() };
+        let mut surroundings =
+            Surroundings { hosts: self.look_at_hosts(), ..Surroundings::default() };
         let started = self.starts_a_proxy();
         let origin = started && Hosts::has_origin(self.study);
         let ways = [(started, Role::Generator, Role::Proxy), (origin, Role::Proxy, Role::Origin)];
         for (_, from, to) in ways.into_iter().filter(|(is_there, ..)| *is_there) {
             for host in self.askers(from) {
-                self.add((from, host, to), self.between(from, host, to), &mut found);
+                self.add((from, host, to), self.between(from, host, to), &mut surroundings);
             }
         }
         let external = self.external();
@@ -55,16 +57,16 @@ impl Around<'_> {
             let (from, to) = (Role::Generator, Role::Proxy);
             for host in self.askers(from) {
                 let link = self.measure(from, host, LinkWay::Connect(at));
-                self.add((from, host, to), link, &mut found);
+                self.add((from, host, to), link, &mut surroundings);
             }
         }
         if external.len() > MOST_EXTERNAL {
-            let what = format!("links to {} more addresses", external.len() - MOST_EXTERNAL);
+            let links = format!("links to {} more addresses", external.len() - MOST_EXTERNAL);
             let why = format!("{MOST_EXTERNAL} are looked at");
-            found.unmeasured.push(Unmeasured::new(what, why));
+            surroundings.unmeasured.push(Unmeasured::new(links, why));
         }
-        let spoilt = weir_analysis::surroundings::remarks(&found, self.roles, self.study);
-        (found, spoilt.into_iter().map(Remark::of_run).collect())
+        let spoilt = weir_analysis::surroundings::remarks(&surroundings, self.roles, self.study);
+        (surroundings, spoilt.into_iter().map(Remark::of_run).collect())
     }
 
     /// Returns the hosts of a role, each of which has a link of its own to the next role.
@@ -102,17 +104,15 @@ impl Around<'_> {
         let host = (self.askers(from).len() > 1).then(|| host.called().to_owned());
         let (from, to) = (end(from), end(to));
         let on = host.as_ref().map_or(String::new(), |host| format!(" on {host}"));
-        let name = |what: &str| format!("{what} {from}{on} to {to}").trim_start().to_owned();
+        let link = format!(" {from}{on} to {to}");
         let figures = match found {
             Ok(figures) => figures,
-            Err(error) => return to_all.unmeasured.push(Unmeasured::new(name(""), error)),
+            Err(error) => return to_all.unmeasured.push(Unmeasured::new(link.trim_start(), error)),
         };
         for missing in figures.unmeasured {
-            let what = name(&format!("{},", missing.what));
-            to_all.unmeasured.push(Unmeasured::new(what, missing.why));
+            let figure = format!("{},{link}", missing.what);
+            to_all.unmeasured.push(Unmeasured::new(figure.trim_start(), missing.why));
         }
-        // A distant host may tell anything.
-        let is_rate = |carried: &Carried| carried.bytes_per_s > 0.0 && carried.cpus >= 0.0;
         to_all.links.push(LinkRecord {
             from,
             to,
@@ -167,31 +167,19 @@ impl Around<'_> {
 
     fn look_at_hosts(&self) -> Vec<HostRecord> {
         let generator = self.hosts.host(Role::Generator);
-        let clock = |host: &Host| {
-            if std::ptr::eq(host, generator) {
-                Ok(None)
-            } else {
-                // Both are known against this process's clock.
-
-                host.clock_offset_ns().and_then(|(own, error)| {
-                    let (theirs, more) = generator.clock_offset_ns()?;
-                    Ok(Some((own.wrapping_sub(theirs), error.saturating_add(more))))
-                })
-            }
-        };
         let mut records = Vec::new();
         for (host, mut here) in self.hosts.each() {
             here.retain(|role| self.is_there(*role));
-            let facts = match (here.is_empty(), self.interrupted.load(Ordering::Relaxed)) {
+            let answer = match (here.is_empty(), self.interrupted.load(Ordering::Relaxed)) {
                 (true, _) => continue,
                 (_, true) => Err(INTERRUPTED.to_owned()),
                 (_, false) => host.ask(self.facts_job((host, &here))).map_err(said),
             };
-            let mut facts = facts.unwrap_or_else(|error| HostFacts {
+            let mut facts = answer.unwrap_or_else(|error| HostFacts {
                 unmeasured: vec![Unmeasured::new("everything", error)],
                 ..HostFacts::default()
             });
-            let clock = clock(host).unwrap_or_else(|error| {
+            let clock = compare_clocks(host, generator).unwrap_or_else(|error| {
                 facts.unmeasured.push(Unmeasured::new("clock", error));
                 None
             });
@@ -216,35 +204,54 @@ impl Around<'_> {
     }
 
     fn facts_job(&self, (host, here): (&Host, &[Role])) -> FactsJob {
-        let cpus = |role| {
-            let is_here = here.contains(&role);
-            is_here.then(|| host.own_cpus(self.cpus(role)))
-        };
+        let [generator, proxy, origin] = [Role::Generator, Role::Proxy, Role::Origin]
+            .map(|role| here.contains(&role).then(|| host.own_cpus(self.cpus(role))));
         FactsJob {
-            generator: cpus(Role::Generator),
-            proxy: cpus(Role::Proxy),
-            origin: cpus(Role::Origin),
+            generator,
+            proxy,
+            origin,
             towards: here.iter().flat_map(|role| self.others(*role)).collect(),
         }
     }
 
+    /// Returns the addresses of `other` for a role on another host; none if the study has no such role.
+    fn ways(&self, other: Role, role: Role) -> BTreeSet<IpAddr> {
+        if self.is_there(other) { self.hosts.ways(other, role) } else { BTreeSet::new() }
+    }
+
     /// Returns the addresses on other hosts with which a role exchanges bytes.
     fn others(&self, role: Role) -> Vec<IpAddr> {
-        let far = |other: Role| {
-            if self.is_there(other) { self.hosts.ways(other, role) } else { BTreeSet::new() }
-        };
         match role {
             Role::Generator => self
                 .external()
                 .into_iter()
                 .map(|at| at.ip())
                 .filter(|at| !crate::hosts::is_own(*at))
-                .chain(far(Role::Proxy))
+                .chain(self.ways(Role::Proxy, role))
                 .collect(),
-            Role::Proxy => [Role::Generator, Role::Origin].into_iter().flat_map(far).collect(),
-            Role::Origin => far(Role::Proxy).into_iter().collect(),
+            Role::Proxy => [Role::Generator, Role::Origin]
+                .into_iter()
+                .flat_map(|other| self.ways(other, role))
+                .collect(),
+            Role::Origin => self.ways(Role::Proxy, role).into_iter().collect(),
         }
     }
+}
+
+/// Returns how far a host's clock is ahead of the generator's, with the error, nanoseconds; `None` for the generator.
+fn compare_clocks(host: &Host, generator: &Host) -> Result<Option<(i64, u64)>, AgentError> {
+    if std::ptr::eq(host, generator) {
+        return Ok(None);
+    }
+    // Both are known against this process's clock.
+    let (own, error) = host.clock_offset_ns()?;
+    let (theirs, more) = generator.clock_offset_ns()?;
+    Ok(Some((own.wrapping_sub(theirs), error.saturating_add(more))))
+}
+
+/// Returns true for a rate that can be: a distant host may tell anything.
+fn is_rate(carried: &Carried) -> bool {
+    carried.bytes_per_s > 0.0 && carried.cpus >= 0.0
 }
 
 fn said(error: impl std::fmt::Display) -> String {

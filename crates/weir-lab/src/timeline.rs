@@ -32,12 +32,14 @@ pub(crate) fn around(
 ) -> (Duration, Duration) {
     let share = (slice * 2 * blocks).mul_f64(WARM_UP_SHARE);
     let warm_up = if phase.is_alone() { WARM_UP } else { share.clamp(SHORTEST_WARM_UP, WARM_UP) };
-    let whole = warm_up.as_secs_f64() / slice.as_secs_f64().max(1e-9);
-    match repeats {
-        true => (slice * (whole.ceil() as u32).max(1), slice),
+    if repeats {
+        let slices = warm_up.as_secs_f64() / slice.as_secs_f64().max(1e-9);
+        (slice * (slices.ceil() as u32).max(1), slice)
+    } else if discard > 0.0 {
+        (warm_up, slice.mul_f64(discard).max(SHORTEST_REST).min(slice))
+    } else {
         // A study that discards nothing has said nothing of what stays behind.
-        false if discard > 0.0 => (warm_up, slice.mul_f64(discard).max(SHORTEST_REST).min(slice)),
-        false => (warm_up, slice),
+        (warm_up, slice)
     }
 }
 
@@ -94,14 +96,17 @@ impl Timeline {
         turns.push(Turn::unmeasured((last + 1) % arms));
         let (warm_up, rest) =
             around(cell.slice, blocks, cell.discard, (repeats(&cell.load), cell.phase));
-        let length = |place: usize| match place {
-            place if place < arms => warm_up,
-            place if place + 1 == turns.len() => rest,
-            _ => cell.slice,
-        };
         let lead = cell.slice.mul_f64(cell.unmeasured());
-        let slices = slices(&turns, length, |_| lead);
-        let next_of_arm = next_of_arm(&turns, arms);
+        let slices = lay_out_slices(
+            &turns,
+            |place| match place {
+                place if place < arms => warm_up,
+                place if place + 1 == turns.len() => rest,
+                _ => cell.slice,
+            },
+            |_| lead,
+        );
+        let next_of_arm = find_next_of_arm(&turns, arms);
         Timeline { slices, turns, next_of_arm, arms, is_stepped: false }
     }
 
@@ -121,21 +126,19 @@ impl Timeline {
         }
         let last = turns.last().map_or(0, |turn| turn.arm);
         turns.push(Turn::unmeasured((last + 1) % arms));
-        let block = |place: usize| {
-            let turn: &Turn = turns.get(place)?;
-            steps.blocks.get((turn.block? - first) as usize)
-        };
-        let slices = slices(
+        let blocks: Vec<Option<&StepBlock>> =
+            turns.iter().map(|turn| steps.blocks.get((turn.block? - first) as usize)).collect();
+        let slices = lay_out_slices(
             &turns,
-            |place| match block(place) {
+            |place| match blocks[place] {
                 Some(block) => block.slice(),
                 None if place == 0 => (steps.rest + steps.warm_up).max(SHORTEST_REST),
                 None if place < arms => steps.warm_up.max(SHORTEST_REST),
                 None => SHORTEST_REST,
             },
-            |place| block(place).map_or(Duration::ZERO, StepBlock::lead),
+            |place| blocks[place].map_or(Duration::ZERO, StepBlock::lead),
         );
-        let next_of_arm = next_of_arm(&turns, arms);
+        let next_of_arm = find_next_of_arm(&turns, arms);
         Timeline { slices, turns, next_of_arm, arms, is_stepped: true }
     }
 
@@ -160,7 +163,7 @@ fn order_after(before: Option<usize>, arms: usize, rng: &mut SplitMix64) -> Vec<
 
 /// Lays out the turns as slices in time, without gaps, with the given lengths by index. In slices of blocks, the first
 /// part of length `lead` is not measured.
-fn slices(
+fn lay_out_slices(
     turns: &[Turn],
     length: impl Fn(usize) -> Duration,
     lead: impl Fn(usize) -> Duration,
@@ -182,7 +185,7 @@ fn slices(
         .collect()
 }
 
-fn next_of_arm(turns: &[Turn], arms: usize) -> Vec<usize> {
+fn find_next_of_arm(turns: &[Turn], arms: usize) -> Vec<usize> {
     let mut next = vec![turns.len(); arms];
     let mut places = vec![turns.len(); turns.len()];
     for (place, turn) in turns.iter().enumerate().rev() {
@@ -204,13 +207,13 @@ mod tests {
                 ..cell(arms, 20, Duration::from_millis(100))
             });
             for block in 3..23 {
-                let mut seen = vec![0; arms];
+                let mut counts = vec![0; arms];
                 timeline
                     .turns
                     .iter()
                     .filter(|turn| turn.block == Some(block))
-                    .for_each(|turn| seen[turn.arm] += 1);
-                assert_eq!(seen, vec![2; arms]);
+                    .for_each(|turn| counts[turn.arm] += 1);
+                assert_eq!(counts, vec![2; arms]);
             }
             let repeated = timeline.turns[arms..]
                 .windows(2)

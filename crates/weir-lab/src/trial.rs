@@ -16,14 +16,14 @@ use weir_agent::{AgentError, Part};
 use weir_load::SliceData;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ClockOffset, GeneratorStart, LostNode};
-use weir_model::study::{Taken, TakenFrom};
+use weir_model::study::{Reduction, TakenFrom};
 
-use crate::assembly::{Assembly, Before, FinishedBlock};
-use crate::host::{Host, Told};
+use crate::assembly::{Assembly, FinishedBlock, LoadOffset};
+use crate::host::{Host, HostEvent};
 use crate::hosts::Hosts;
 use crate::options::Role;
 use crate::pod_samples::{self, ArmPods};
-use crate::sampling::{Said, Sampled, Sampling};
+use crate::sampling::{SampleMessage, Sampled, Sampling};
 use crate::start::Start;
 use crate::timeline::Timeline;
 
@@ -41,7 +41,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) hosts: &'a Hosts,
     pub(crate) watched: Watched<'a>,
     /// Slices and time of the load's earlier trials in this session, after which records continue their numbering.
-    pub(crate) before: Before,
+    pub(crate) before: LoadOffset,
     /// Interval and start time of samples; `None`: no samples.
     pub(crate) sampled: Option<Sampled>,
     /// Set when the user wants to end the run.
@@ -60,12 +60,12 @@ pub(crate) struct Watched<'a> {
     /// CPUs of the origin server.
     pub(crate) origin: &'a CpuSet,
     /// Resource of which each arm has less than the others; `None` for none.
-    pub(crate) taken: Vec<Option<Taken>>,
+    pub(crate) taken: Vec<Option<Reduction>>,
 }
 
 impl Watched<'_> {
     /// Returns CPUs and percentage that each arm has less, of roles on this host; empty if no arm has less of anything.
-    fn taken(&self, has: &dyn Fn(Role) -> bool) -> Vec<Option<(CpuSet, u32)>> {
+    fn taken(&self, roles: &[Role]) -> Vec<Option<(CpuSet, u32)>> {
         if self.taken.iter().all(Option::is_none) {
             return Vec::new();
         }
@@ -73,24 +73,24 @@ impl Watched<'_> {
             .iter()
             .zip(&self.proxies)
             .map(|(taken, proxy)| {
-                let taken = (*taken)?;
-                let (role, cpus) = match taken.from {
+                let share = (*taken)?;
+                let (role, cpus) = match share.from {
                     TakenFrom::Generator => (Role::Generator, self.generator),
                     TakenFrom::Proxy => (Role::Proxy, proxy),
                     TakenFrom::Origin => (Role::Origin, self.origin),
                 };
-                has(role).then(|| (cpus.clone(), taken.percent))
+                roles.contains(&role).then(|| (cpus.clone(), share.percent))
             })
             .collect()
     }
 }
 
 /// Data that a trial passes on while it runs.
-pub(crate) enum Heard<'a> {
+pub(crate) enum TrialEvent<'a> {
     /// A complete block.
     Block(&'a FinishedBlock),
     /// Sampled counters.
-    Sampled(Said),
+    Sampled(SampleMessage),
 }
 
 /// Results of a trial in addition to its blocks.
@@ -119,7 +119,7 @@ impl Trial<'_> {
     /// on; after false it gets no further block.
     pub(crate) fn run(
         &self,
-        hear: &mut dyn FnMut(Heard<'_>) -> bool,
+        hear: &mut dyn FnMut(TrialEvent<'_>) -> bool,
     ) -> Result<TrialEnd, AgentError> {
         let ahead = self.clocks_ahead()?;
         let clocks = self.clocks(&ahead);
@@ -128,7 +128,7 @@ impl Trial<'_> {
         let names = generators.clone().map(|(host, _)| host.called().to_owned());
         let start = Start::of(generators.clone().map(|(host, place)| (host, ahead[*place])));
         let (send, told) = channel();
-        let mut going = Going {
+        let mut going = RunningTrial {
             trial: self,
             send,
             loads: Vec::new(),
@@ -166,10 +166,10 @@ impl Trial<'_> {
 
     /// Returns how far the clock of each host is ahead of this process's, nanoseconds.
     fn clocks_ahead(&self) -> Result<Vec<i64>, AgentError> {
-        let ahead = |host: &Host| {
-            if host.is_this_one() { Ok(0) } else { Ok(host.clock_offset_ns()?.0) }
-        };
-        self.hosts.each().map(|(host, _)| ahead(host)).collect()
+        self.hosts
+            .each()
+            .map(|(host, _)| if host.is_this_one() { Ok(0) } else { Ok(host.clock_offset_ns()?.0) })
+            .collect()
     }
 
     /// Returns for the records how far the clock of each host is ahead of the generator's, of several the first one's.
@@ -191,17 +191,18 @@ impl Trial<'_> {
         let slices = &self.timeline.slices;
         let mut times: Vec<u64> = slices.iter().map(|slice| slice.start).collect();
         times.extend(slices.last().map(|slice| slice.end));
-        let has = |role: Role| here.contains(&role);
         WatchJob {
             start_ns,
             times,
             settled: slices.iter().map(|slice| slice.measure_from).collect(),
             arms: self.timeline.turns.iter().map(|turn| turn.arm).collect(),
             slots: self.watched.slots.clone(),
-            proxies: has(Role::Proxy).then(|| self.watched.proxies.clone()),
-            generator: has(Role::Generator).then(|| host.own_cpus(self.watched.generator)),
-            origin: has(Role::Origin),
-            taken: self.watched.taken(&has),
+            proxies: here.contains(&Role::Proxy).then(|| self.watched.proxies.clone()),
+            generator: here
+                .contains(&Role::Generator)
+                .then(|| host.own_cpus(self.watched.generator)),
+            origin: here.contains(&Role::Origin),
+            taken: self.watched.taken(here),
         }
     }
 }
@@ -214,9 +215,9 @@ struct Request<'a> {
 }
 
 /// A running trial.
-struct Going<'a> {
+struct RunningTrial<'a> {
     trial: &'a Trial<'a>,
-    send: Sender<Told>,
+    send: Sender<HostEvent>,
     /// Load jobs, one for each generator.
     loads: Vec<Request<'a>>,
     start: Start<'a>,
@@ -231,11 +232,11 @@ struct Going<'a> {
     end: TrialEnd,
 }
 
-impl Going<'_> {
+impl RunningTrial<'_> {
     fn through(
         &mut self,
-        told: &Receiver<Told>,
-        hear: &mut dyn FnMut(Heard<'_>) -> bool,
+        told: &Receiver<HostEvent>,
+        hear: &mut dyn FnMut(TrialEvent<'_>) -> bool,
     ) -> Result<(), AgentError> {
         self.begin_samples()?;
         self.begin_loads()?;
@@ -250,10 +251,11 @@ impl Going<'_> {
                 },
             }
             self.assembly.hand_on(&mut |block| {
-                is_wanted = is_wanted && hear(Heard::Block(block));
+                is_wanted = is_wanted && hear(TrialEvent::Block(block));
             });
-            let said = self.sampling.said.drain(..);
-            said.for_each(|said| is_wanted &= hear(Heard::Sampled(said)));
+            for message in self.sampling.said.drain(..) {
+                is_wanted &= hear(TrialEvent::Sampled(message));
+            }
             let interrupted = self.trial.interrupted.load(Ordering::Relaxed);
             if !stopping && (interrupted || !is_wanted) {
                 stopping = true;
@@ -261,10 +263,9 @@ impl Going<'_> {
             }
         }
         self.sampling.end(told);
-        let said = self.sampling.said.drain(..);
-        said.for_each(|said| {
-            hear(Heard::Sampled(said));
-        });
+        for message in self.sampling.said.drain(..) {
+            hear(TrialEvent::Sampled(message));
+        }
         self.end.samples_cpu_ns = self.sampling.cpu_ns;
         let unheard = self.sampling.unheard();
         let pods = &self.trial.watched.pods;
@@ -309,12 +310,12 @@ impl Going<'_> {
             .for_each(|request| request.host.stop(request.id));
     }
 
-    fn take(&mut self, told: Told) -> Result<(), AgentError> {
+    fn take(&mut self, told: HostEvent) -> Result<(), AgentError> {
         match told {
-            Told::Load(generator, Part::Event(LoadEvent::Ready)) => {
+            HostEvent::Load(generator, Part::Event(LoadEvent::Ready)) => {
                 self.start.ready(generator, |place| self.loads[place].id)
             }
-            Told::Load(generator, Part::Event(LoadEvent::Started { at_ns })) => {
+            HostEvent::Load(generator, Part::Event(LoadEvent::Started { at_ns })) => {
                 let here_ns = self.start.started(generator, at_ns);
                 let now = self.loads[generator].host.now().as_nanos() as u64;
                 if here_ns.abs_diff(now) > NEWS {
@@ -324,12 +325,12 @@ impl Going<'_> {
                     self.watch_all(here_ns)
                 }
             }
-            Told::Load(generator, Part::Event(LoadEvent::Slice { slice, data, .. })) => {
+            HostEvent::Load(generator, Part::Event(LoadEvent::Slice { slice, data, .. })) => {
                 self.counted(generator, slice, *data)
             }
-            Told::Load(generator, Part::End(end)) => {
+            HostEvent::Load(generator, Part::End(result)) => {
                 // What cannot be understood may go on all the same.
-                let end = end.map_err(|error| self.loads[generator].host.explained(error))?;
+                let end = result.map_err(|error| self.loads[generator].host.explained(error))?;
                 self.loads[generator].has_ended = true;
                 if end.arms.len() > self.trial.timeline.arms {
                     return Err(self.confused(generator, "an arm that the trial does not have"));
@@ -341,17 +342,17 @@ impl Going<'_> {
                 }
                 Ok(())
             }
-            Told::Samples(host, part) => {
+            HostEvent::Samples(host, part) => {
                 self.sampling.take(host, part);
                 Ok(())
             }
-            Told::Watch(host, part) => match *part {
+            HostEvent::Watch(host, part) => match *part {
                 Part::Event(reading) => {
                     self.assembly.reading(&reading);
                     Ok(())
                 }
-                Part::End(end) => {
-                    let end = end?;
+                Part::End(result) => {
+                    let end = result?;
                     self.watches[host].has_ended = true;
                     self.add_watch(end);
                     Ok(())
@@ -379,14 +380,13 @@ impl Going<'_> {
         };
         self.end.answered[turn.arm] += data.completed_whole;
         let generators = self.loads.len();
-        let told = self.dealt.entry(slice).or_default();
-        told.resize(generators, None);
-        told[generator] = Some(data);
-        if told.iter().all(Option::is_some)
-            && let Some(each) = self.dealt.remove(&slice)
+        let parts = self.dealt.entry(slice).or_default();
+        parts.resize(generators, None);
+        parts[generator] = Some(data);
+        if parts.iter().all(Option::is_some)
+            && let Some(parts) = self.dealt.remove(&slice)
         {
-            let each: Vec<SliceData> = each.into_iter().flatten().collect();
-            self.assembly.take(slice, &each);
+            self.assembly.take(slice, &parts.into_iter().flatten().collect::<Vec<SliceData>>());
         }
         Ok(())
     }
@@ -408,8 +408,8 @@ impl Going<'_> {
         }
         let hosts = self.trial.hosts.each().zip(&self.ahead);
         for (place, ((host, here), &ahead)) in hosts.enumerate() {
-            let at_ns = at_ns.wrapping_add_signed(ahead);
-            let job = self.trial.watch((host, &here), at_ns);
+            let host_ns = at_ns.wrapping_add_signed(ahead);
+            let job = self.trial.watch((host, &here), host_ns);
             let id = host.begin_watch(job, place, &self.send)?;
             self.watches.push(Request { host, id, has_ended: false });
         }

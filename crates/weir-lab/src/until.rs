@@ -30,14 +30,18 @@ const OF_INSTANCE: u32 = 2;
 
 /// Returns the number of comparisons that share the error of a load's looks: those under all loads of a matrix, because
 /// each of them ends by itself.
-fn family(study: &Study, load: &LoadSpec) -> usize {
+fn count_family(study: &Study, load: &LoadSpec) -> usize {
     study.questions().len() * weir_analysis::cells(study, load)
 }
 
 /// Returns the number of blocks at the first look at a load.
 pub(crate) fn first(study: &Study) -> u32 {
-    let most =
-        study.loads.iter().map(|load| family(study, load)).max().unwrap_or(study.questions().len());
+    let most = study
+        .loads
+        .iter()
+        .map(|load| count_family(study, load))
+        .max()
+        .unwrap_or(study.questions().len());
     let least = least_replicates(most, study.objective.confidence) as u32;
     study.blocks.at_least.max(least + BEYOND_LEAST)
 }
@@ -81,29 +85,17 @@ pub(crate) fn look(
 ) -> LookRecord {
     let looks = history.looks(&load.name);
     let blocks = history.whole_blocks(&load.name);
-    let mut taken: Vec<u32> = looks.iter().map(|look| look.blocks).collect();
-    taken.push(blocks);
+    let mut looked: Vec<u32> = looks.iter().map(|look| look.blocks).collect();
+    looked.push(blocks);
     let most = planned.last().copied().unwrap_or(blocks);
     let later = planned.iter().copied().filter(|end| *end > blocks);
-    let all: Vec<u32> = taken.iter().copied().chain(later).collect();
-    let family = family(study, load).max(1) as u32;
-    let error = 1.0 - study.objective.confidence;
-    let level = |looks: &[u32], is_last, error| {
-        let critical = critical_values(looks, most, is_last, error);
-        level_of(critical.last().copied().unwrap_or(f64::INFINITY))
-    };
-    let both = |looks: &[u32], is_last| {
-        let whole = level(looks, is_last, error);
-        let shared = match family {
-            1 => whole,
-            family => level(looks, is_last, error / f64::from(family)),
-        };
-        (1.0 - whole, shared)
-    };
-    let (confidence, own_level) = both(&taken, is_last);
+    let all: Vec<u32> = looked.iter().copied().chain(later).collect();
+    let family = count_family(study, load).max(1) as u32;
+    let spending = Spending { most, family, error: 1.0 - study.objective.confidence };
+    let (confidence, own_level) = spending.levels(&looked, is_last);
     LookRecord {
         load: load.name.clone(),
-        look: taken.len() as u32,
+        look: looked.len() as u32,
         planned: planned.to_vec(),
         blocks,
         next_block: history.next_block(&load.name),
@@ -111,8 +103,34 @@ pub(crate) fn look(
         family,
         confidence,
         level: own_level,
-        at_end: both(&all, true),
+        at_end: spending.levels(&all, true),
         ..LookRecord::default()
+    }
+}
+
+/// Spending of the error probability on looks.
+struct Spending {
+    /// Number of blocks at the last possible look.
+    most: u32,
+    /// Number of comparisons that share the error.
+    family: u32,
+    error: f64,
+}
+
+impl Spending {
+    /// Returns the confidence and the level of the last of these looks.
+    fn levels(&self, looks: &[u32], is_last: bool) -> (f64, f64) {
+        let level = self.level(looks, is_last, self.error);
+        let shared = match self.family {
+            1 => level,
+            family => self.level(looks, is_last, self.error / f64::from(family)),
+        };
+        (1.0 - level, shared)
+    }
+
+    fn level(&self, looks: &[u32], is_last: bool, error: f64) -> f64 {
+        let critical = critical_values(looks, self.most, is_last, error);
+        level_of(critical.last().copied().unwrap_or(f64::INFINITY))
     }
 }
 
@@ -127,11 +145,10 @@ pub(crate) fn takes(
     if look.is_done() {
         return Duration::ZERO;
     }
-    let slice = budget::slice(study, history, load);
+    let slice = budget::choose_slice(study, history, load);
     let ends = look.planned.iter().copied().filter(|end| *end <= up_to);
-    let parts = parts(study, &ends.collect::<Vec<u32>>(), look.blocks);
     let arms = look.open.len() as u32;
-    parts
+    parts(study, &ends.collect::<Vec<u32>>(), look.blocks)
         .iter()
         .flatten()
         .map(|blocks| budget::length(study, load, (slice, *blocks), arms) + budget::RENEWAL * arms)
@@ -146,9 +163,10 @@ mod tests {
     use super::*;
 
     fn study(changes: usize) -> Study {
-        let change = |number| fixture::arm(&format!("c{number}"), ArmRole::Change, &[]);
         let mut arms = vec![fixture::arm("stock", ArmRole::Baseline, &[])];
-        arms.extend((0..changes).map(change));
+        arms.extend(
+            (0..changes).map(|number| fixture::arm(&format!("c{number}"), ArmRole::Change, &[])),
+        );
         fixture::study(arms)
     }
 
@@ -161,19 +179,21 @@ mod tests {
             (1, 100, &[12, 16, 22, 30, 40, 54, 72, 100]),
             (28, 40, &[14, 18, 26, 40]),
         ] {
-            let found = planned(&study(changes), blocks);
-            assert_eq!(found, wanted, "{changes} {blocks}");
+            let looks = planned(&study(changes), blocks);
+            assert_eq!(looks, wanted, "{changes} {blocks}");
         }
         assert_eq!(planned(&study(1), 100_000).len(), MOST_LOOKS as usize);
     }
 
+    fn part_counts(whole: u32) -> Vec<usize> {
+        parts(&study(1), &[12, 18, 40], whole).iter().map(Vec::len).collect()
+    }
+
     #[test]
     fn instances_are_new_for_every_two_blocks_as_far_as_there_are_to_be_so_many() {
-        let parts = |whole| parts(&study(1), &[12, 18, 40], whole);
-        let counts = |whole| parts(whole).iter().map(Vec::len).collect::<Vec<_>>();
-        assert_eq!(counts(0), [6, 3, 8]);
-        assert_eq!(parts(0)[1], [2, 2, 2]);
-        assert_eq!(counts(15), [2, 8], "what a session that was stopped has left");
-        assert_eq!(counts(40), Vec::<usize>::new());
+        assert_eq!(part_counts(0), [6, 3, 8]);
+        assert_eq!(parts(&study(1), &[12, 18, 40], 0)[1], [2, 2, 2]);
+        assert_eq!(part_counts(15), [2, 8], "what a session that was stopped has left");
+        assert_eq!(part_counts(40), Vec::<usize>::new());
     }
 }

@@ -119,12 +119,12 @@ impl Reliability {
 
     /// Returns the limiters that could not be judged and for which this one is commonly mistaken.
     pub fn doubts<'f>(&self, finding: &'f Finding) -> Vec<&'f str> {
-        let others = self.taken_for.get(&finding.limiter);
+        let confused = self.taken_for.get(&finding.limiter);
         finding
             .unjudged
             .iter()
             .map(String::as_str)
-            .filter(|name| others.is_some_and(|others| others.iter().any(|other| other == name)))
+            .filter(|name| confused.is_some_and(|names| names.iter().any(|other| other == name)))
             .collect()
     }
 

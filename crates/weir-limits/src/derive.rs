@@ -11,7 +11,7 @@ use crate::quantities::{Columns, Derivation, Keys, Take};
 use crate::window::{Figure, HostSamples, Role, Trial, Window};
 
 /// Values of the quantities that precede the current one in the file.
-pub(crate) type Known = BTreeMap<String, f64>;
+pub(crate) type QuantityValues = BTreeMap<String, f64>;
 
 /// Role key of rows that belong to several roles in one network namespace.
 const SHARED: &str = "shared";
@@ -21,20 +21,15 @@ pub(crate) fn value(
     from: &Derivation,
     window: &Window<'_>,
     counters: &Counters,
-    known: &Known,
+    known: &QuantityValues,
 ) -> Result<f64, Absent> {
     let trial = window.trial;
     match from {
         Derivation::Samples(of) => of_samples(of, window, counters),
-        Derivation::Ratio { of, by } => {
-            let value = |name: &String| {
-                known.get(name).copied().ok_or_else(|| Absent::NotGiven(name.clone()))
-            };
-            share(value(of)?, value(by)?, by)
-        }
+        Derivation::Ratio { of, by } => share(find_known(known, of)?, find_known(known, by)?, by),
         Derivation::Less { of, by } => {
-            let of = known.get(of).ok_or_else(|| Absent::NotGiven(of.clone()))?;
-            Ok((of - known.get(by).unwrap_or(&0.0)).max(0.0))
+            let minuend = find_known(known, of)?;
+            Ok((minuend - known.get(by).unwrap_or(&0.0)).max(0.0))
         }
         Derivation::Trial(Figure::OthersCpu) => {
             let read = figure_of(trial, Figure::OthersCpu);
@@ -59,6 +54,10 @@ pub(crate) fn value(
     }
 }
 
+fn find_known(known: &QuantityValues, name: &str) -> Result<f64, Absent> {
+    known.get(name).copied().ok_or_else(|| Absent::NotGiven(name.to_owned()))
+}
+
 fn figure_of(trial: &Trial, figure: Figure) -> Result<f64, Absent> {
     trial.figures.get(&figure).copied().ok_or_else(|| Absent::NotGiven(figure.means().to_owned()))
 }
@@ -76,7 +75,36 @@ fn others(window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
     let hosts: Vec<HostSamples> =
         window.hosts.iter().filter(|host| host.roles.contains(&Role::Proxy)).cloned().collect();
     let window = Window { hosts: &hosts, ..*window };
-    let rate = |table: &str, columns: &[&str], role: Role| Columns {
+    let (tasks, all) = (
+        read_in_use("cpus", &TASKS, &window, counters)?,
+        read_in_use("cpus", &ALL, &window, counters)?,
+    );
+    // A server's processes are to be known all; of threads that weir starts and ends meanwhile those are that have been seen.
+    let server = read_in_use("processes", &TASKS, &window, counters)?;
+    let peers = [Role::Generator, Role::Origin].map(|role| {
+        let rates = each_key(&build_rate("processes", &TASKS, role, 1.0), &window, counters);
+        rates.iter().map(|(_, rate)| rate).sum::<f64>()
+    });
+    let of_trial = server + peers.iter().sum::<f64>();
+    share((tasks - of_trial).max(0.0), all, "the time of the CPUs")
+}
+
+/// Returns the rate of the proxy's columns; an error if any of its pods could not be read, as what is missing would be
+/// taken for that of others.
+fn read_in_use(
+    table: &str,
+    columns: &[&str],
+    window: &Window<'_>,
+    counters: &Counters,
+) -> Result<f64, Absent> {
+    let rate = build_rate(table, columns, Role::Proxy, 1.0);
+    let (value, unread) = as_far_as_read(&rate, window, counters)?;
+    unread.map_or(Ok(value), Err)
+}
+
+/// Builds the rate of the sum of columns of a role, times `scale`.
+pub(crate) fn build_rate(table: &str, columns: &[&str], role: Role, scale: f64) -> Columns {
+    Columns {
         table: table.to_owned(),
         columns: columns.iter().map(|name| (*name).to_owned()).collect(),
         role: Some(role),
@@ -84,22 +112,8 @@ fn others(window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
         take: Take::Rate,
         keys: Keys::Sum,
         share_of: Vec::new(),
-        scale: 1.0,
-    };
-    // What could not be read of the proxy would be taken for that of others.
-    let in_use = |table: &str, columns: &[&str]| {
-        let read = as_far_as_read(&rate(table, columns, Role::Proxy), &window, counters)?;
-        read.1.map_or(Ok(read.0), Err)
-    };
-    let (tasks, all) = (in_use("cpus", &TASKS)?, in_use("cpus", &ALL)?);
-    // A server's processes are to be known all; of threads that weir starts and ends meanwhile those are that have been seen.
-    let server = in_use("processes", &TASKS)?;
-    let peers = [Role::Generator, Role::Origin].map(|role| {
-        let each = each_key(&rate("processes", &TASKS, role), &window, counters);
-        each.iter().map(|(_, rate)| rate).sum::<f64>()
-    });
-    let own = server + peers.iter().sum::<f64>();
-    share((tasks - own).max(0.0), all, "the time of the CPUs")
+        scale,
+    }
 }
 
 /// Rows by key, in order of time.
@@ -116,9 +130,8 @@ fn as_far_as_read(
     window: &Window<'_>,
     counters: &Counters,
 ) -> Result<(f64, Option<Absent>), Absent> {
-    let name = || format!("{}.{}", of.table, of.columns.join("+"));
     let Some(table) = counters.table(&of.table) else {
-        return Err(Absent::NotSampled(name()));
+        return Err(Absent::NotSampled(join_columns(of)));
     };
     let (mut by_host, mut unread) = (Vec::new(), None);
     for host in window.hosts {
@@ -132,10 +145,14 @@ fn as_far_as_read(
         }
     }
     if by_host.is_empty() {
-        Err(unread.unwrap_or_else(|| Absent::NotSampled(name())))
+        Err(unread.unwrap_or_else(|| Absent::NotSampled(join_columns(of))))
     } else {
         Ok((together(of.keys, &by_host) * of.scale, unread))
     }
+}
+
+fn join_columns(of: &Columns) -> String {
+    format!("{}.{}", of.table, of.columns.join("+"))
 }
 
 /// Returns the value for one host; `None` if the derivation does not concern the host.
@@ -148,9 +165,9 @@ fn of_host(
     if of.role.is_some_and(|role| !host.roles.contains(&role)) {
         return Ok(None);
     }
-    let series = series(of, table, host, window);
+    let series = select_series(of, table, host, window);
     if series.is_empty() {
-        return said_missing(of, host).map_or(Ok(None), Err);
+        return find_missing(of, host).map_or(Ok(None), Err);
     }
     let series = without_shared(with_cells(series, of, table), of, table);
     let reader = Reader { of, table, series };
@@ -163,7 +180,7 @@ fn of_host(
     };
     // What the sampler said of it is worth more than that a cell is empty.
     read.map(Some).map_err(|absent| match absent {
-        Absent::NotSampled(_) => said_missing(of, host).unwrap_or(absent),
+        Absent::NotSampled(_) => find_missing(of, host).unwrap_or(absent),
         absent => absent,
     })
 }
@@ -178,13 +195,14 @@ pub(crate) fn read_of(
         return None;
     };
     let table = counters.table(&of.table)?;
-    let each = window.hosts.iter();
-    let each: Vec<_> = each
+    let reads: Vec<_> = window
+        .hosts
+        .iter()
         .map(|host| of_host(of, table, host, window))
         .filter(|read| !matches!(read, Ok(None)))
         .collect();
-    let read = each.iter().filter(|read| read.is_ok()).count();
-    (read < each.len()).then_some((read as u32, each.len() as u32))
+    let read = reads.iter().filter(|read| read.is_ok()).count();
+    (read < reads.len()).then_some((read as u32, reads.len() as u32))
 }
 
 /// Returns the growth of columns per second for each key. A key that appeared, vanished or cannot be read is left out.
@@ -197,7 +215,7 @@ pub(crate) fn each_key(
         return Vec::new();
     };
     let of_host = window.hosts.iter().flat_map(|host| {
-        let series = series(of, table, host, window);
+        let series = select_series(of, table, host, window);
         let reader = Reader { of, table, series };
         let rates = reader.series.iter().filter_map(|(keys, rows)| {
             let (first, last) = (rows.first()?.at_ns, rows.last()?.at_ns);
@@ -211,15 +229,14 @@ pub(crate) fn each_key(
     of_host.collect()
 }
 
-fn said_missing(of: &Columns, host: &HostSamples) -> Option<Absent> {
-    let names_it = |column: &str| {
-        let mut own = of.columns.iter().chain(&of.share_of).chain(of.only.get("counter"));
-        column.is_empty() || own.any(|name| name == column)
-    };
+fn find_missing(of: &Columns, host: &HostSamples) -> Option<Absent> {
     let role = of.role.map_or("", Role::name);
     let missing = host.missing.iter().find(|missing| {
         let is_role = missing.role.is_empty() || role.is_empty() || missing.role == role;
-        missing.table == of.table && is_role && names_it(&missing.column)
+        let mut names = of.columns.iter().chain(&of.share_of).chain(of.only.get("counter"));
+        missing.table == of.table
+            && is_role
+            && (missing.column.is_empty() || names.any(|name| *name == missing.column))
     })?;
     Some(Absent::Missing {
         column: format!("{}.{}", missing.table, missing.column),
@@ -228,82 +245,80 @@ fn said_missing(of: &Columns, host: &HostSamples) -> Option<Absent> {
 }
 
 fn together(keys: Keys, values: &[f64]) -> f64 {
-    let fold = |first: f64, of: fn(f64, f64) -> f64| values.iter().copied().fold(first, of);
     match keys {
         Keys::Sum => values.iter().sum(),
-        Keys::Busiest => fold(f64::NEG_INFINITY, f64::max),
-        Keys::Least => fold(f64::INFINITY, f64::min),
+        Keys::Busiest => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        Keys::Least => values.iter().copied().fold(f64::INFINITY, f64::min),
         Keys::Mean => values.iter().sum::<f64>() / values.len() as f64,
     }
 }
 
 /// Returns the rows that a derivation uses. Rows of a namespace shared by several roles count as the proxy's only,
 /// because they are read for the proxy's sockets.
-fn series<'a>(
+fn select_series<'a>(
     of: &Columns,
     table: &Table,
     host: &'a HostSamples,
     window: &Window<'_>,
 ) -> Series<'a> {
-    let place = |name: &str| table.keys().position(|key| key == name);
-    let role_key = place("role").zip(of.role);
+    let role_key = find_key(table, "role").zip(of.role);
     let only: Vec<(usize, &String)> =
-        of.only.iter().filter_map(|(key, value)| Some((place(key)?, value))).collect();
-    let cpus = of.role.and_then(|role| host.cpus.get(&role)).zip(place("cpu"));
-    let is_one = |row: &&SampleRow| {
-        let key = |place: usize| row.keys.get(place).map(String::as_str);
+        of.only.iter().filter_map(|(key, value)| Some((find_key(table, key)?, value))).collect();
+    let cpus = of.role.and_then(|role| host.cpus.get(&role)).zip(find_key(table, "cpu"));
+    let rows = host.rows.iter().filter(|row| {
         row.table == of.table
             && (row.arm.is_empty() || window.arm.is_empty() || row.arm == window.arm)
             && (window.from_ns..=window.until_ns).contains(&row.at_ns)
-            && only.iter().all(|(place, value)| key(*place) == Some(value))
-            && role_key.is_none_or(|(place, role)| {
-                let is_shared = role == Role::Proxy && key(place) == Some(SHARED);
-                is_shared || key(place) == Some(role.name())
+            && only.iter().all(|(index, value)| row.keys.get(*index) == Some(*value))
+            && role_key.is_none_or(|(index, role)| {
+                let key = row.keys.get(index).map(String::as_str);
+                (role == Role::Proxy && key == Some(SHARED)) || key == Some(role.name())
             })
-            && cpus.is_none_or(|(cpus, place)| {
-                let number = key(place).and_then(|cpu| cpu.parse().ok());
+            && cpus.is_none_or(|(cpus, index)| {
+                let number = row.keys.get(index).and_then(|cpu| cpu.parse().ok());
                 number.is_some_and(|cpu: u64| cpus.contains(&cpu))
             })
-    };
+    });
     let mut series = Series::new();
-    for row in host.rows.iter().filter(is_one) {
+    for row in rows {
         series.entry(&row.keys).or_default().push(row);
     }
     series
 }
 
+fn find_key(table: &Table, name: &str) -> Option<usize> {
+    table.keys().position(|key| key == name)
+}
+
 /// Keeps only the keys that have values in these columns, in a table whose rows may lack some; keeps all keys if none
 /// has.
 fn with_cells<'a>(series: Series<'a>, of: &Columns, table: &Table) -> Series<'a> {
-    let places: Vec<usize> = table
+    if !table.partial {
+        return series;
+    }
+    let indices: Vec<usize> = table
         .values()
         .enumerate()
         .filter(|(_, name)| of.columns.iter().any(|column| column == name))
-        .map(|(place, _)| place)
+        .map(|(index, _)| index)
         .collect();
-    let has = |rows: &Vec<&SampleRow>| {
+    let (filled, empty): (Series<'a>, Series<'a>) = series.into_iter().partition(|(_, rows)| {
         rows.iter().any(|row| {
-            let mut cells = places.iter().map(|place| row.values.get(*place));
+            let mut cells = indices.iter().map(|index| row.values.get(*index));
             cells.any(|cell| cell.copied().flatten().is_some())
         })
-    };
-    if !table.partial || !series.values().any(has) {
-        return series;
-    }
-    series.into_iter().filter(|(_, rows)| has(rows)).collect()
+    });
+    if filled.is_empty() { empty } else { filled }
 }
 
 /// Removes the rows shared by several roles if the role has rows of its own.
 fn without_shared<'a>(series: Series<'a>, of: &Columns, table: &Table) -> Series<'a> {
-    let place = table.keys().position(|key| key == "role");
-    let is_own = |keys: &[String]| {
-        let role = place.and_then(|place| keys.get(place));
-        role.zip(of.role).is_none_or(|(key, role)| key == role.name())
-    };
-    if !series.keys().any(|keys| is_own(keys)) {
-        return series;
-    }
-    series.into_iter().filter(|(keys, _)| is_own(keys)).collect()
+    let role_index = find_key(table, "role");
+    let (unshared, shared): (Series<'a>, Series<'a>) = series.into_iter().partition(|(keys, _)| {
+        let key = role_index.and_then(|index| keys.get(index));
+        key.zip(of.role).is_none_or(|(key, role)| key == role.name())
+    });
+    if unshared.is_empty() { shared } else { unshared }
 }
 
 /// Reads the rows of one host.
@@ -319,13 +334,13 @@ impl Reader<'_> {
     }
 
     fn cell(&self, row: &SampleRow, column: &str) -> Option<u64> {
-        let place = self.table.values().position(|name| name == column)?;
-        row.values.get(place).copied().flatten()
+        let index = self.table.values().position(|name| name == column)?;
+        row.values.get(index).copied().flatten()
     }
 
     fn differences(&self, rate: Result<f64, Absent>) -> Result<f64, Absent> {
-        let all = || self.series.values().flatten().map(|row| row.at_ns);
-        let (first, last) = (all().min(), all().max());
+        let times = self.series.values().flatten().map(|row| row.at_ns);
+        let (first, last) = (times.clone().min(), times.max());
         let (mut parts, mut wholes, mut values) = (0.0, 0.0, Vec::new());
         let mut seconds: f64 = 0.0;
         for rows in self.series.values() {
@@ -337,11 +352,11 @@ impl Reader<'_> {
             let part = self.sum(&self.of.columns, rows)?;
             let span = end.unwrap_or(0).saturating_sub(begin.unwrap_or(0)) as f64 / 1e9;
             seconds = seconds.max(span);
-            let whole =
+            let total =
                 if self.of.share_of.is_empty() { 1.0 } else { self.sum(&self.of.share_of, rows)? };
             parts += part;
-            wholes += whole;
-            values.push(if whole == 0.0 { 0.0 } else { part / whole });
+            wholes += total;
+            values.push(if total == 0.0 { 0.0 } else { part / total });
         }
         let value = match self.of.keys {
             Keys::Sum if !self.of.share_of.is_empty() => {
@@ -382,8 +397,8 @@ impl Reader<'_> {
 
     /// Returns true if a process id was reused by another process.
     fn is_restarted(&self, rows: &[&SampleRow]) -> bool {
-        let started = |row: &&SampleRow| self.cell(row, "started_ticks");
-        rows.windows(2).any(|pair| started(&pair[0]) != started(&pair[1]))
+        rows.windows(2)
+            .any(|pair| self.cell(pair[0], "started_ticks") != self.cell(pair[1], "started_ticks"))
     }
 
     /// Returns the number of keys that appeared after the first moment.
@@ -399,22 +414,18 @@ impl Reader<'_> {
     fn gauges(&self) -> Result<f64, Absent> {
         let mut moments: BTreeMap<u64, Option<(Vec<f64>, f64, f64)>> = BTreeMap::new();
         for row in self.series.values().flatten() {
-            let sum = |columns: &[String]| -> Option<f64> {
-                let mut cells = columns.iter().map(|column| self.cell(row, column));
-                cells.try_fold(0.0, |sum, cell| Some(sum + cell? as f64))
-            };
-            let part = sum(&self.of.columns);
-            let whole = if self.of.share_of.is_empty() {
+            let part = self.sum_cells(row, &self.of.columns);
+            let total = if self.of.share_of.is_empty() {
                 Some(1.0)
             } else {
-                sum(&self.of.share_of).filter(|whole| *whole > 0.0)
+                self.sum_cells(row, &self.of.share_of).filter(|total| *total > 0.0)
             };
             let moment = moments.entry(row.at_ns).or_insert_with(|| Some((Vec::new(), 0.0, 0.0)));
-            match (part.zip(whole), moment.as_mut()) {
-                (Some((part, whole)), Some((values, parts, wholes))) => {
-                    values.push(part / whole);
+            match (part.zip(total), moment.as_mut()) {
+                (Some((part, total)), Some((values, parts, wholes))) => {
+                    values.push(part / total);
                     *parts += part;
-                    *wholes += whole;
+                    *wholes += total;
                 }
                 _ => *moment = None,
             }
@@ -437,5 +448,10 @@ impl Reader<'_> {
             Take::Mean => together(Keys::Mean, &over_time),
             _ => *last,
         })
+    }
+
+    fn sum_cells(&self, row: &SampleRow, columns: &[String]) -> Option<f64> {
+        let mut cells = columns.iter().map(|column| self.cell(row, column));
+        cells.try_fold(0.0, |sum, cell| Some(sum + cell? as f64))
     }
 }

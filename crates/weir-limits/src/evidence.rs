@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::derive::{Known, read_of, value};
+use crate::derive::{QuantityValues, read_of, value};
 use crate::quantities::{Derivation, Quantities};
 use crate::window::Window;
 use weir_model::sample::Counters;
@@ -80,7 +80,7 @@ impl Evidence {
         low: Option<&Window<'_>>,
     ) -> Evidence {
         let (mut evidence, mut values, mut lows) =
-            (Evidence::default(), Known::new(), Known::new());
+            (Evidence::default(), QuantityValues::new(), QuantityValues::new());
         for quantity in quantities.all() {
             let name = quantity.name.value.clone();
             let at_low_load = low.and_then(|low| value(&quantity.from, low, counters, &lows).ok());

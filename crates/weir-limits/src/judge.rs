@@ -7,14 +7,14 @@ use weir_model::study::ProxyKind;
 
 use crate::certainty::{Certainty, Reliability};
 use crate::evidence::Evidence;
-use crate::rules::{Condition, Rule, Rules, Way};
+use crate::rules::{Condition, Rule, Rules, TurnDirection};
 use crate::text::filled;
 use crate::window::Role;
 
 /// A quantity as evaluated by a condition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Shown {
+pub struct ConditionEvidence {
     /// Name of the quantity.
     pub quantity: String,
     /// Value, or the share if the condition is about a share of another quantity.
@@ -76,11 +76,11 @@ pub struct Finding {
     #[serde(skip)]
     pub score: f64,
     /// Evidence for the finding.
-    pub evidence: Vec<Shown>,
+    pub evidence: Vec<ConditionEvidence>,
     /// Parameters of the catalog to change, the most important first.
     pub turn: Vec<String>,
     /// Direction in which to change each of the parameters.
-    pub ways: Vec<Way>,
+    pub ways: Vec<TurnDirection>,
     /// Findings of the same judgement that cause this one, or are named before it.
     pub after: Vec<String>,
     /// The next limit; only for the first finding.
@@ -98,7 +98,7 @@ pub struct Ruled {
     /// Name of the limiter.
     pub limiter: String,
     /// Evidence against it.
-    pub why: Vec<Shown>,
+    pub why: Vec<ConditionEvidence>,
 }
 
 /// A limiter that could not be judged.
@@ -137,18 +137,18 @@ pub struct Judgement {
     /// Limiters that could not be judged.
     pub unknown: Vec<Unknown>,
     /// Symptoms without a finding: they are contradicted, or too weak.
-    pub seen: Vec<Shown>,
+    pub seen: Vec<ConditionEvidence>,
 }
 
 /// Result of a single rule.
 enum Row<'a> {
-    Shows(&'a Rule, f64, Vec<Shown>),
+    Shows(&'a Rule, f64, Vec<ConditionEvidence>),
     /// All symptoms are present, but too weak, or contradicted.
     Doubted {
-        seen: Vec<Shown>,
-        why: Vec<Shown>,
+        seen: Vec<ConditionEvidence>,
+        why: Vec<ConditionEvidence>,
     },
-    Refuted(Vec<Shown>),
+    Refuted(Vec<ConditionEvidence>),
     Unknown(Vec<String>),
 }
 
@@ -157,7 +157,7 @@ pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Ju
     let (mut shows, mut ruled_out, mut unknown, mut seen) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for limiter in rules.limiters() {
-        let mut best: Option<(&Rule, f64, Vec<Shown>)> = None;
+        let mut best: Option<(&Rule, f64, Vec<ConditionEvidence>)> = None;
         let (mut why, mut missing) = (Vec::new(), Vec::new());
         let mut is_settled = false;
         let mut rows = rules.rows(limiter, proxy).peekable();
@@ -185,13 +185,14 @@ pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Ju
         if is_settled {
             missing.clear();
         }
-        let limiter = limiter.to_owned();
         missing.sort();
         missing.dedup();
         match best {
             Some(best) => shows.push(best),
-            None if !missing.is_empty() => unknown.push(Unknown { limiter, missing }),
-            None => ruled_out.push(Ruled { limiter, why }),
+            None if !missing.is_empty() => {
+                unknown.push(Unknown { limiter: limiter.to_owned(), missing });
+            }
+            None => ruled_out.push(Ruled { limiter: limiter.to_owned(), why }),
         }
     }
     let mut findings = in_order(shows, rules, evidence, proxy);
@@ -228,7 +229,7 @@ fn unjudged_before(
         .collect()
 }
 
-fn add(all: &mut Vec<Shown>, more: Vec<Shown>) {
+fn add(all: &mut Vec<ConditionEvidence>, more: Vec<ConditionEvidence>) {
     for one in more {
         if !all.contains(&one) {
             all.push(one);
@@ -239,22 +240,11 @@ fn add(all: &mut Vec<Shown>, more: Vec<Shown>) {
 /// Evaluates one rule. A symptom known to be absent outweighs an unknown one. A symptom that is absent in the pods that
 /// could be read may be present in the others, so it is unknown.
 fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
-    let look = |conditions: &'a [Condition], holds: bool| -> Vec<&'a Condition> {
-        conditions
-            .iter()
-            .filter(|one| {
-                one.holds(evidence) == Some(holds) && (holds || one.partly(evidence).is_empty())
-            })
-            .collect()
-    };
-    let shown = |conditions: &[&Condition]| -> Vec<Shown> {
-        conditions.iter().filter_map(|one| show(one, evidence)).collect()
-    };
-    let failed = look(&rule.symptoms, false);
+    let failed = select_conditions(&rule.symptoms, false, evidence);
     if !failed.is_empty() {
-        return Row::Refuted(shown(&failed));
+        return Row::Refuted(show_all(&failed, evidence));
     }
-    let there = look(&rule.symptoms, true);
+    let there = select_conditions(&rule.symptoms, true, evidence);
     if there.len() < rule.symptoms.len() {
         let mut missing: Vec<String> = rule
             .symptoms
@@ -269,44 +259,67 @@ fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
         }
         return Row::Unknown(missing);
     }
-    let contradicting = look(&rule.contradicts, true);
+    let contradicting = select_conditions(&rule.contradicts, true, evidence);
     let partly = contradicting.iter().map(|one| one.partly(evidence));
     let partly: Vec<Vec<String>> = partly.filter(|names| !names.is_empty()).collect();
     if !partly.is_empty() && partly.len() == contradicting.len() {
         return Row::Unknown(partly.concat());
     }
     if !contradicting.is_empty() {
-        return Row::Doubted { seen: shown(&there), why: shown(&contradicting) };
+        return Row::Doubted {
+            seen: show_all(&there, evidence),
+            why: show_all(&contradicting, evidence),
+        };
     }
-    let (supporting, missed) = (look(&rule.supports, true), look(&rule.supports, false));
+    let supporting = select_conditions(&rule.supports, true, evidence);
+    let missed = select_conditions(&rule.supports, false, evidence);
     let mut weight: f64 = there.iter().chain(&supporting).map(|one| one.weight).sum();
     weight -= missed.iter().map(|one| one.against).sum::<f64>();
     let score = rule.prior + rules.shrink * weight;
-    let mut all = shown(&there);
-    add(&mut all, shown(&supporting));
-    add(&mut all, shown(&missed));
+    let mut all = show_all(&there, evidence);
+    add(&mut all, show_all(&supporting, evidence));
+    add(&mut all, show_all(&missed, evidence));
     if score >= rules.shown_from {
         Row::Shows(rule, score, all)
     } else {
-        Row::Doubted { why: shown(&missed), seen: all }
+        Row::Doubted { why: show_all(&missed, evidence), seen: all }
     }
 }
 
+/// Returns the conditions that are known to hold, or those that are known not to, for all pods of the proxy.
+fn select_conditions<'a>(
+    conditions: &'a [Condition],
+    holds: bool,
+    evidence: &Evidence,
+) -> Vec<&'a Condition> {
+    conditions
+        .iter()
+        .filter(|condition| {
+            condition.holds(evidence) == Some(holds)
+                && (holds || condition.partly(evidence).is_empty())
+        })
+        .collect()
+}
+
+fn show_all(conditions: &[&Condition], evidence: &Evidence) -> Vec<ConditionEvidence> {
+    conditions.iter().filter_map(|condition| show(condition, evidence)).collect()
+}
+
 /// Evaluates a condition for display; `None` if its quantity is unknown.
-fn show(condition: &Condition, evidence: &Evidence) -> Option<Shown> {
+fn show(condition: &Condition, evidence: &Evidence) -> Option<ConditionEvidence> {
     let name = &condition.quantity.value;
     let fact = evidence.quantities.get(name)?;
     let (mut quantity, mut unit) = (name.clone(), fact.unit.clone());
     let (mut now, mut low, mut from) = (fact.value, fact.at_low_load, fact.from.clone());
     if let Some(of) = &condition.of {
-        let whole = evidence.quantities.get(of)?;
+        let total = evidence.quantities.get(of)?;
         quantity = format!("{name} of {of}");
         unit = "share".to_owned();
-        now /= whole.value;
-        low = low.zip(whole.at_low_load).map(|(part, whole)| part / whole);
-        from.extend(whole.from.iter().cloned());
+        now /= total.value;
+        low = low.zip(total.at_low_load).map(|(part, total)| part / total);
+        from.extend(total.from.iter().cloned());
     }
-    Some(Shown {
+    Some(ConditionEvidence {
         quantity,
         value: now,
         at_low_load: low,
@@ -317,7 +330,7 @@ fn show(condition: &Condition, evidence: &Evidence) -> Option<Shown> {
     })
 }
 
-type Shows<'a> = (&'a Rule, f64, Vec<Shown>);
+type Shows<'a> = (&'a Rule, f64, Vec<ConditionEvidence>);
 
 /// Orders findings: first those that no other explains, by score; then the explained ones, each after its explanation.
 fn in_order(
@@ -338,7 +351,7 @@ fn in_order(
         let next = free.or_else(|| open.iter().position(|(after, _)| after.iter().all(is_told)));
         ordered.push(open.remove(next.unwrap_or(0)));
     }
-    let behind = behind(&ordered, rules, evidence);
+    let behind = find_behind(&ordered, rules, evidence);
     let mut findings: Vec<Finding> =
         ordered.into_iter().map(|(after, shows)| finding(after, shows, evidence, proxy)).collect();
     if let Some(first) = findings.first_mut() {
@@ -349,11 +362,11 @@ fn in_order(
 
 /// Returns the limiters that are named before that of a rule.
 fn before(rule: &Rule, all: &[&Rule], evidence: &Evidence) -> Vec<String> {
-    let own = &rule.limiter.value;
+    let limiter = &rule.limiter.value;
     let stands = rule.stands_when.iter().any(|one| one.holds(evidence) == Some(true));
     all.iter()
         .filter(|other| {
-            let explains = other.explains.iter().any(|name| name.value == *own);
+            let explains = other.explains.iter().any(|name| name.value == *limiter);
             let goes_first = rule.yields_to.iter().any(|name| name.value == other.limiter.value);
             explains || (goes_first && !stands)
         })
@@ -390,7 +403,7 @@ fn finding(
 
 /// Returns the next limit: the next finding that no other explains, or else the resource with the highest use that is
 /// not a symptom of the first.
-fn behind(
+fn find_behind(
     ordered: &[(Vec<String>, Shows<'_>)],
     rules: &Rules,
     evidence: &Evidence,
@@ -399,15 +412,11 @@ fn behind(
     if let Some((_, (next, _, _))) = ordered.iter().skip(1).find(|(after, _)| after.is_empty()) {
         return Some(Behind::Limiter(next.limiter.value.clone()));
     }
-    let is_symptom = |rule: &Rule, name: &str| {
-        let mut own = rule.symptoms.iter().flat_map(Condition::quantities);
-        own.any(|quantity| quantity == name)
-    };
-    let used = rules.full.iter().filter(|(name, _)| !is_symptom(first, name)).filter_map(
+    let used = rules.full.iter().filter(|(name, _)| !has_symptom(first, name)).filter_map(
         |(name, full)| {
             let fact = evidence.quantities.get(name)?;
             let is_consequence =
-                ordered.iter().skip(1).any(|(_, (rule, _, _))| is_symptom(rule, name));
+                ordered.iter().skip(1).any(|(_, (rule, _, _))| has_symptom(rule, name));
             let at_rate = (!is_consequence).then(|| used_up(name, *full, evidence)).flatten();
             Some((name, fact.value / full, at_rate))
         },
@@ -415,6 +424,10 @@ fn behind(
     let (quantity, used, at_rate) =
         used.reduce(|most, one| if one.1 > most.1 { one } else { most })?;
     Some(Behind::Resource { quantity: quantity.clone(), used, at_rate })
+}
+
+fn has_symptom(rule: &Rule, quantity: &str) -> bool {
+    rule.symptoms.iter().flat_map(Condition::quantities).any(|name| name == quantity)
 }
 
 /// Returns the rate at which a resource is exhausted, extrapolated from the low load and now, or in proportion to the

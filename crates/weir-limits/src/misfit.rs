@@ -5,7 +5,7 @@ use serde_saphyr::Spanned;
 use weir_model::quantity::parse_duration;
 
 use crate::evidence::Evidence;
-use crate::rules::{Condition, Way};
+use crate::rules::{Condition, TurnDirection};
 
 /// Hints that have no effect in some arms.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -68,11 +68,11 @@ impl Misfit {
 pub(crate) fn fits(
     misfits: &[Misfit],
     limiter: &str,
-    (parameter, way, level): (&str, &Way, Option<&str>),
+    (parameter, way, level): (&str, &TurnDirection, Option<&str>),
     evidence: &Evidence,
 ) -> bool {
     // All of them are about more; less of the same parameter is another hint.
-    *way == Way::Down
+    *way == TurnDirection::Down
         || !misfits
             .iter()
             .any(|misfit| misfit.is_of(limiter, parameter) && misfit.holds(level, evidence))

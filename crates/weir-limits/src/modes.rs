@@ -11,17 +11,19 @@ pub(crate) fn excess(at: &[f64], times: &[(u64, u64)]) -> Result<f64, Absent> {
     if all == 0 {
         return Err(Absent::NotGiven("its response times".to_owned()));
     }
-    let count = |from_s: f64| -> f64 {
-        times
-            .iter()
-            .filter(|(ns, _)| (from_s..from_s + MODE_WIDTH_S).contains(&(*ns as f64 / 1e9)))
-            .map(|(_, count)| *count as f64)
-            .sum()
-    };
     let shares = at.iter().map(|at| {
-        let around = count(at - MODE_WIDTH_S).max(count(at + 2.0 * MODE_WIDTH_S));
-        let within = count(*at);
+        let around =
+            count_mode(times, at - MODE_WIDTH_S).max(count_mode(times, at + 2.0 * MODE_WIDTH_S));
+        let within = count_mode(times, *at);
         if within - around > 4.0 * (within + around).sqrt() { within - around } else { 0.0 }
     });
     Ok(shares.sum::<f64>() / all as f64)
+}
+
+fn count_mode(times: &[(u64, u64)], from_s: f64) -> f64 {
+    times
+        .iter()
+        .filter(|(ns, _)| (from_s..from_s + MODE_WIDTH_S).contains(&(*ns as f64 / 1e9)))
+        .map(|(_, count)| *count as f64)
+        .sum()
 }

@@ -210,12 +210,12 @@ impl Quantities {
             check(&quantity.from, counters, &above)
                 .map_err(|what| DataError::at(file, &quantity.name, what))?;
             if quantity.series && !is_fit(&quantity.from) {
-                let what = "only what is sampled can be shown over time".to_owned();
-                return Err(DataError::at(file, &quantity.name, what));
+                let message = "only what is sampled can be shown over time".to_owned();
+                return Err(DataError::at(file, &quantity.name, message));
             }
             if !above.insert(quantity.name.value.as_str()) {
-                let what = format!("quantity `{}` is there twice", quantity.name.value);
-                return Err(DataError::at(file, &quantity.name, what));
+                let message = format!("quantity `{}` is there twice", quantity.name.value);
+                return Err(DataError::at(file, &quantity.name, message));
             }
         }
         Ok(all)
@@ -257,11 +257,10 @@ fn check_columns(of: &Columns, counters: &Counters) -> Result<(), String> {
         return Err(format!("there is no table `{}`", of.table));
     };
     // Of the table of what a proxy counts itself, the counter says whether it only grows.
-    let own = match of.only.get("counter") {
+    let counter = match of.only.get("counter") {
         Some(name) => {
-            let mut known = counters.proxy_counters.iter();
-            let one = known.find(|counter| counter.name == *name);
-            Some(one.ok_or_else(|| format!("no proxy has a counter `{name}`"))?)
+            let counter = counters.proxy_counters.iter().find(|counter| counter.name == *name);
+            Some(counter.ok_or_else(|| format!("no proxy has a counter `{name}`"))?)
         }
         None => None,
     };
@@ -270,7 +269,7 @@ fn check_columns(of: &Columns, counters: &Counters) -> Result<(), String> {
         let column = columns
             .find(|column| column.name == *name)
             .ok_or_else(|| format!("table `{}` has no column `{name}`", of.table))?;
-        let kind = own.map_or(column.kind, |own| own.kind);
+        let kind = counter.map_or(column.kind, |counter| counter.kind);
         let is_fit = if of.take.is_of_counters() {
             kind == ColumnKind::Counter
         } else {
@@ -281,8 +280,7 @@ fn check_columns(of: &Columns, counters: &Counters) -> Result<(), String> {
             return Err(format!("`{table}.{name}` is a {kind:?}: {take:?} cannot be taken of it"));
         }
     }
-    let has_key = |key: &&String| table.keys().any(|name| name == key.as_str());
-    match of.only.keys().find(|key| !has_key(key)) {
+    match of.only.keys().find(|key| !table.keys().any(|name| name == key.as_str())) {
         Some(key) => Err(format!("table `{}` has no key `{key}`", of.table)),
         None => Ok(()),
     }

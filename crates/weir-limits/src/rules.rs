@@ -21,7 +21,7 @@ const EVERY: &str = "every";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum TurnDirection {
     /// Increase, or update to a newer version.
     Up,
     /// Decrease.
@@ -40,20 +40,20 @@ pub struct Turn {
     /// Id of the parameter in the catalog.
     pub parameter: String,
     /// Direction of the change.
-    pub way: Way,
+    pub way: TurnDirection,
 }
 
 impl From<String> for Turn {
     /// Parses `worker_connections up`, `access_log off`, `http_reuse =always`.
     fn from(text: String) -> Turn {
-        let (parameter, way) = text.split_once(' ').unwrap_or((&text, ""));
-        let way = match way {
-            "up" => Way::Up,
-            "down" => Way::Down,
-            "" => Way::Either,
-            level => Way::To(level.strip_prefix('=').unwrap_or(level).to_owned()),
+        let (parameter, level) = text.split_once(' ').unwrap_or((&text, ""));
+        let direction = match level {
+            "up" => TurnDirection::Up,
+            "down" => TurnDirection::Down,
+            "" => TurnDirection::Either,
+            level => TurnDirection::To(level.strip_prefix('=').unwrap_or(level).to_owned()),
         };
-        Turn { parameter: parameter.to_owned(), way }
+        Turn { parameter: parameter.to_owned(), way: direction }
     }
 }
 
@@ -141,26 +141,21 @@ impl Condition {
     /// that were read.
     pub(crate) fn holds(&self, evidence: &Evidence) -> Option<bool> {
         let fact = evidence.quantities.get(&self.quantity.value)?;
-        let other = match &self.of {
+        let total = match &self.of {
             Some(of) => Some(evidence.quantities.get(of)?),
             None => None,
         };
         // A share of nothing is nothing that could be known.
-        let share = |value: f64, whole: Option<f64>| match whole {
-            Some(0.0) => None,
-            Some(whole) => Some(value / whole),
-            None => Some(value),
-        };
-        let value = share(fact.value, other.map(|of| of.value))?;
+        let value = divide(fact.value, total.map(|of| of.value))?;
         Some(match self.bound() {
             Bound::Above(above) => value > above,
             Bound::Below(below) => value < below,
             Bound::Grows(factor) => {
-                let low = match other {
+                let low = match total {
                     Some(of) => Some(of.at_low_load?),
                     None => None,
                 };
-                let low = share(fact.at_low_load?, low)?;
+                let low = divide(fact.at_low_load?, low)?;
                 value > 0.0 && value >= factor * low
             }
         })
@@ -219,8 +214,8 @@ pub struct Rule {
 impl Rule {
     /// Returns the parameters to change for a proxy (`None`: unknown).
     pub fn turns(&self, proxy: Option<ProxyKind>) -> &[Turn] {
-        let own = proxy.and_then(|proxy| self.turn.get(proxy.name()));
-        own.or_else(|| self.turn.get(EVERY)).map_or(&[], Vec::as_slice)
+        let turns = proxy.and_then(|proxy| self.turn.get(proxy.name()));
+        turns.or_else(|| self.turn.get(EVERY)).map_or(&[], Vec::as_slice)
     }
 
     /// Returns true if this proxy can have the limiter (`None`: unknown proxy, always true).
@@ -229,15 +224,14 @@ impl Rule {
     }
 
     pub(crate) fn conditions(&self) -> impl Iterator<Item = &Condition> {
-        let others = self.contradicts.iter().chain(&self.stands_when);
-        self.symptoms.iter().chain(&self.supports).chain(others)
+        self.symptoms.iter().chain(&self.supports).chain(&self.contradicts).chain(&self.stands_when)
     }
 
     /// Returns true if the other rule's limiter is named before this one when both are shown.
     pub(crate) fn comes_after(&self, other: &Rule) -> bool {
-        let own = &self.limiter.value;
+        let limiter = &self.limiter.value;
         let goes_first = &other.limiter.value;
-        other.explains.iter().any(|name| name.value == *own)
+        other.explains.iter().any(|name| name.value == *limiter)
             || self.yields_to.iter().any(|name| name.value == *goes_first)
     }
 
@@ -290,15 +284,17 @@ impl Rules {
         let mut all: Rules = read(file, text)?;
         let names: BTreeSet<&str> =
             all.rules.iter().map(|rule| rule.limiter.value.as_str()).collect();
-        let others = all.rules.iter().flat_map(Rule::others);
-        if let Some(other) = others
+        let unknown = all
+            .rules
+            .iter()
+            .flat_map(Rule::others)
             .chain(&all.take_away)
             .chain(&all.late)
             .chain(all.misfits.iter().flat_map(|misfit| &misfit.of))
-            .find(|other| !names.contains(other.value.as_str()))
-        {
-            let what = format!("there is no limiter `{}`", other.value);
-            return Err(DataError::at(file, other, what));
+            .find(|other| !names.contains(other.value.as_str()));
+        if let Some(other) = unknown {
+            let message = format!("there is no limiter `{}`", other.value);
+            return Err(DataError::at(file, other, message));
         }
         for misfit in &all.misfits {
             check_misfit(misfit, quantities)
@@ -314,11 +310,11 @@ impl Rules {
         }
         if let Some(rule) = all.rules.iter().find(|rule| all.is_before_itself(&rule.limiter.value))
         {
-            let what = format!(
+            let message = format!(
                 "`{}` is explained by, or yields to, itself in a circle",
                 rule.limiter.value
             );
-            return Err(DataError::at(file, &rule.limiter, what));
+            return Err(DataError::at(file, &rule.limiter, message));
         }
         let full = quantities.all().iter();
         all.full = full
@@ -337,7 +333,7 @@ impl Rules {
     pub fn hint_fits(
         &self,
         limiter: &str,
-        turn: (&str, &Way, Option<&str>),
+        turn: (&str, &TurnDirection, Option<&str>),
         evidence: &Evidence,
     ) -> bool {
         misfit::fits(&self.misfits, limiter, turn, evidence)
@@ -375,25 +371,26 @@ impl Rules {
 
     /// Returns true if a limiter would have to be named before itself.
     fn is_before_itself(&self, limiter: &str) -> bool {
-        let mut seen = BTreeSet::new();
+        let mut reached = BTreeSet::new();
         let mut open = vec![limiter];
-        while let Some(one) = open.pop() {
+        while let Some(limiter_name) = open.pop() {
             for rule in &self.rules {
                 let name = rule.limiter.value.as_str();
-                let mut explained = rule.explains.iter().filter(|other| other.value == one);
-                if explained.next().is_some() && seen.insert(name) {
+                let mut explained =
+                    rule.explains.iter().filter(|other| other.value == limiter_name);
+                if explained.next().is_some() && reached.insert(name) {
                     open.push(name);
                 }
-                if name == one {
+                if name == limiter_name {
                     for other in &rule.yields_to {
-                        if seen.insert(other.value.as_str()) {
+                        if reached.insert(other.value.as_str()) {
                             open.push(&other.value);
                         }
                     }
                 }
             }
         }
-        seen.contains(limiter)
+        reached.contains(limiter)
     }
 }
 
@@ -428,21 +425,30 @@ fn check_rule(rule: &Rule, quantities: &Quantities) -> Result<(), String> {
     }
     // Where a ratio is known, so is what it is made of.
     let mut open: Vec<&String> = rule.symptoms.iter().flat_map(Condition::quantities).collect();
-    let mut known = BTreeSet::new();
+    let mut symptoms = BTreeSet::new();
     while let Some(name) = open.pop() {
-        known.insert(name.as_str());
+        symptoms.insert(name.as_str());
         if let Some(Derivation::Ratio { of, by }) = quantities.get(name).map(|one| &one.from) {
             open.extend([of, by]);
         }
     }
-    if let Some(slot) = slots(&rule.says).find(|slot| !known.contains(slot)) {
+    if let Some(slot) = slots(&rule.says).find(|slot| !symptoms.contains(slot)) {
         return Err(format!("it says `{slot}`, which is no symptom, so it may be unknown"));
     }
-    let is_proxy = |name: &&String| {
-        *name == EVERY || ProxyKind::ALL.iter().any(|kind| kind.name() == name.as_str())
-    };
-    match rule.turn.keys().find(|name| !is_proxy(name)) {
+    let mut names = rule.turn.keys();
+    match names.find(|name| {
+        *name != EVERY && ProxyKind::ALL.iter().all(|kind| kind.name() != name.as_str())
+    }) {
         Some(name) => Err(format!("`{name}` is no proxy")),
         None => Ok(()),
+    }
+}
+
+/// Returns the value, or its share of a total; a share of nothing is nothing that could be known.
+fn divide(value: f64, total: Option<f64>) -> Option<f64> {
+    match total {
+        Some(0.0) => None,
+        Some(total) => Some(value / total),
+        None => Some(value),
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use weir_model::sample::Counters;
 
-use crate::derive::{Known, each_key, value};
-use crate::quantities::{Columns, Keys, Quantities, Take};
+use crate::derive::{QuantityValues, build_rate, each_key, value};
+use crate::quantities::Quantities;
 use crate::window::{Role, Window};
 
 /// Maximum time between rows of the same sample: tables are read one after the other.
@@ -38,15 +38,15 @@ pub struct Worker {
 
 /// Returns the quantities to show over time, in the order of their file; those unknown in every piece are left out.
 pub fn over_time(quantities: &Quantities, counters: &Counters, window: &Window<'_>) -> Vec<Series> {
-    let pieces = pieces(window);
+    let pieces = split_at_samples(window);
     let series = quantities.all().iter().filter(|one| one.series).map(|one| Series {
         quantity: one.name.value.clone(),
         unit: one.unit.clone(),
         points: pieces
             .iter()
             .filter_map(|piece| {
-                let known = value(&one.from, piece, counters, &Known::new()).ok()?;
-                Some((seconds(window, piece), known))
+                let level = value(&one.from, piece, counters, &QuantityValues::new()).ok()?;
+                Some((seconds(window, piece), level))
             })
             .collect(),
     });
@@ -55,19 +55,10 @@ pub fn over_time(quantities: &Quantities, counters: &Counters, window: &Window<'
 
 /// Returns the proxy's processes, or the threads of those that have several, the busiest first; idle ones are left out.
 pub fn workers(counters: &Counters, window: &Window<'_>) -> Vec<Worker> {
-    let of = |table: &str| Columns {
-        table: table.to_owned(),
-        columns: vec!["user_ns".to_owned(), "system_ns".to_owned()],
-        role: Some(Role::Proxy),
-        only: BTreeMap::new(),
-        take: Take::Rate,
-        keys: Keys::Sum,
-        share_of: Vec::new(),
-        scale: 1e-9,
-    };
-    let (processes, threads) = (of("processes"), of("threads"));
-    let mut found: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    for piece in pieces(window) {
+    let [processes, threads] = ["processes", "threads"]
+        .map(|table| build_rate(table, &["user_ns", "system_ns"], Role::Proxy, 1e-9));
+    let mut by_task: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for piece in split_at_samples(window) {
         // Keys are role, number of the process, (that of the thread,) name.
         let threads = each_key(&threads, &piece, counters);
         let several: BTreeSet<&String> =
@@ -77,21 +68,24 @@ pub fn workers(counters: &Counters, window: &Window<'_>) -> Vec<Worker> {
             .filter(|(keys, _)| keys.get(1).is_none_or(|pid| !several.contains(pid)));
         for (keys, cpus) in single.collect::<Vec<_>>().iter().chain(&threads) {
             if let [.., number, name] = &keys[..] {
-                let own = found.entry(format!("{name} {number}")).or_default();
-                own.push((seconds(window, &piece), *cpus));
+                let points = by_task.entry(format!("{name} {number}")).or_default();
+                points.push((seconds(window, &piece), *cpus));
             }
         }
     }
-    let mean = |one: &Worker| one.points.iter().map(|(_, cpus)| cpus).sum::<f64>();
-    let workers = found.into_iter().map(|(name, points)| Worker { name, points });
+    let workers = by_task.into_iter().map(|(name, points)| Worker { name, points });
     let mut workers: Vec<Worker> =
         workers.filter(|one| one.points.iter().any(|(_, cpus)| *cpus > IDLE)).collect();
-    workers.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
+    workers.sort_by(|a, b| sum_cpus(b).total_cmp(&sum_cpus(a)));
     workers
 }
 
+fn sum_cpus(worker: &Worker) -> f64 {
+    worker.points.iter().map(|(_, cpus)| cpus).sum()
+}
+
 /// Splits the window into pieces, each from one sample to the next.
-fn pieces<'a>(window: &Window<'a>) -> Vec<Window<'a>> {
+fn split_at_samples<'a>(window: &Window<'a>) -> Vec<Window<'a>> {
     let rows = window.hosts.iter().flat_map(|host| &host.rows);
     let within = window.from_ns..=window.until_ns;
     let times: BTreeSet<u64> = rows.map(|row| row.at_ns).filter(|at| within.contains(at)).collect();

@@ -62,13 +62,13 @@ fn digits(value: f64) -> String {
         Some(number) => ("-", number),
         None => ("", short),
     };
-    let whole = number.split('.').next().unwrap_or(number);
-    if whole.len() < 4 {
+    let integer = number.split('.').next().unwrap_or(number);
+    if integer.len() < 4 {
         return short.to_owned();
     }
     let mut grouped = String::new();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place) % 3 == 0 {
+    for (place, digit) in integer.chars().enumerate() {
+        if place > 0 && (integer.len() - place) % 3 == 0 {
             grouped.push(',');
         }
         grouped.push(digit);

@@ -35,10 +35,10 @@ type Ready = Vec<epoll::Event>;
 
 /// Waits until a connection is readable, at most for `limit`; `None` waits without a limit.
 fn wait(poll: impl AsFd, ready: &mut Ready, limit: Option<Duration>) -> io::Result<()> {
-    let limit = limit.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
+    let timeout = limit.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
     ready.clear();
     let spare = rustix::buffer::spare_capacity(ready);
-    match epoll::wait(poll, spare, limit.as_ref()) {
+    match epoll::wait(poll, spare, timeout.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
@@ -84,13 +84,9 @@ fn measure(work: Work, gap: Duration, arrivals: u32) -> Result<Duration, Box<dyn
     let server = thread::spawn(move || serve(&servers, server_poll));
 
     let (mut ready, mut buffer) = (Ready::with_capacity(CONNECTIONS), [0; 4096]);
-    let cpu = || {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-    };
     // By default a sleep may end 50 µs late, so that several end together.
     rustix::thread::set_current_timer_slack(NonZero::new(1))?;
-    let (begin, before) = (Instant::now(), cpu());
+    let (begin, before) = (Instant::now(), read_cpu_time());
     for arrival in 1..=arrivals {
         let due = begin + gap * arrival;
         while let Some(left) = due.checked_duration_since(Instant::now()) {
@@ -110,11 +106,16 @@ fn measure(work: Work, gap: Duration, arrivals: u32) -> Result<Duration, Box<dyn
             (&own[arrival as usize % CONNECTIONS]).write_all(&REQUEST)?;
         }
     }
-    let taken = cpu() - before;
+    let cpu_time = read_cpu_time() - before;
     drop(own);
     // Responses that nobody read make a reset of the end: it is over either way.
     let _ = server.join();
-    Ok(taken / arrivals)
+    Ok(cpu_time / arrivals)
+}
+
+fn read_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 #[allow(clippy::print_stdout)] // It is what an example is for.
@@ -132,8 +133,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         (Work::All, "sleep, send, wait for responses"),
     ];
     for (work, name) in rows {
-        let taken = measure(work, Duration::from_secs(1) / rate, rate * seconds)?;
-        println!("| {name} | {:.1} |", taken.as_secs_f64() * 1e6);
+        let cost = measure(work, Duration::from_secs(1) / rate, rate * seconds)?;
+        println!("| {name} | {:.1} |", cost.as_secs_f64() * 1e6);
     }
     Ok(())
 }

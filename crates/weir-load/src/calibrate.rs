@@ -3,6 +3,7 @@
 //! The server is a [`NullServer`] on another CPU. Costs are CPU time per request, which does not depend on whether
 //! generator or server is saturated; a rate would.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -50,18 +51,10 @@ pub struct Calibrating {
 /// The backend does not work here, or the null server could not be started.
 pub fn calibrate(io: Io, how: &Calibrating) -> Result<WayCalibration, LoadError> {
     let server = NullServer::start(how.server, response()).map_err(LoadError::Thread)?;
-    let flow = |arrivals| {
-        let requests = RequestSet::plain(REQUEST.to_vec(), false);
-        Flow::new(server.address(), requests, CONNECTIONS, arrivals)
-    };
-    let plan = |arrivals| Plan {
-        cpus: vec![how.generator],
-        ..Plan::single(flow(arrivals), Plan::seconds(Duration::ZERO, how.length), io)
-    };
     let mut floors = Vec::new();
     let mut requests = Vec::new();
     for _ in 0..how.rounds.max(1) {
-        let closed = plan(Arrivals::Closed);
+        let closed = build_plan(server.address(), Arrivals::Closed, io, how);
         let least = floor(&closed, how.length, &how.stop)?;
         floors.push(least.cpu_ns as f64 / least.requests.max(1) as f64);
         let mut all = SliceData::new();
@@ -69,7 +62,8 @@ pub fn calibrate(io: Io, how: &Calibrating) -> Result<WayCalibration, LoadError>
         requests.push(all.cpu_ns as f64 / all.completed_whole.max(1) as f64);
     }
     let mut lag = new_histogram();
-    let open = Plan { spin: Spin::Auto, ..plan(Arrivals::Constant { rate: LAG_RATE }) };
+    let arrivals = Arrivals::Constant { rate: LAG_RATE };
+    let open = Plan { spin: Spin::Auto, ..build_plan(server.address(), arrivals, io, how) };
     let outcome = run(&open, &control(how), None, |_, data| {
         // Same bounds everywhere.
         let _ = lag.add(&data[0].histograms.dispatch_lag);
@@ -86,6 +80,13 @@ pub fn calibrate(io: Io, how: &Calibrating) -> Result<WayCalibration, LoadError>
             .map(|quantile| (quantile, lag.value_at_quantile(quantile)))
             .collect(),
     })
+}
+
+fn build_plan(server: SocketAddr, arrivals: Arrivals, io: Io, how: &Calibrating) -> Plan {
+    let requests = RequestSet::plain(REQUEST.to_vec(), false);
+    let flow = Flow::new(server, requests, CONNECTIONS, arrivals);
+    let slices = Plan::seconds(Duration::ZERO, how.length);
+    Plan { cpus: vec![how.generator], ..Plan::single(flow, slices, io) }
 }
 
 fn control(how: &Calibrating) -> Control {

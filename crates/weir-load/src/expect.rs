@@ -209,12 +209,15 @@ fn hash(text: &str) -> Option<[u8; 32]> {
     if digits.len() != 64 {
         return None;
     }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
     let mut hash = [0; 32];
     for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+        *byte = (parse_digit(pair[0])? << 4 | parse_digit(pair[1])?) as u8;
     }
     Some(hash)
+}
+
+fn parse_digit(byte: u8) -> Option<u32> {
+    char::from(byte).to_digit(16)
 }
 
 /// State of the check of a response in progress. One value serves all responses of a connection, one after the other,
@@ -300,9 +303,9 @@ impl Check {
             self.begin_value(expectation);
         }
         let length = self.at as usize;
-        let fits = |value: &[u8]| value.len() <= length;
-        self.matched |=
-            expectation.filter(self.candidates, |field| field.value.as_deref().is_some_and(fits));
+        self.matched |= expectation.filter(self.candidates, |field| {
+            field.value.as_deref().is_some_and(|value| value.len() <= length)
+        });
         self.candidates = 0;
     }
 

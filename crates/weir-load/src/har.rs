@@ -48,8 +48,8 @@ pub(crate) fn begins_with(text: &[u8], begin: &[u8]) -> bool {
 /// # Errors
 /// The file is not JSON, or has no `log.entries`.
 pub fn parse(file: &[u8]) -> Result<Vec<Recorded>, String> {
-    let file = file.strip_prefix(BOM).unwrap_or(file);
-    let file: Value = serde_json::from_slice(file).map_err(|error| error.to_string())?;
+    let text = file.strip_prefix(BOM).unwrap_or(file);
+    let file: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let entries = file["log"]["entries"].as_array();
     Ok(entries.ok_or("it has no log.entries")?.iter().map(recorded).collect())
 }
@@ -164,17 +164,16 @@ mod tests {
                 format!("\u{feff}{{\"log\": {{\"entries\": [{{\"request\": {request}}}]}}}}");
             assert!(is_har(entry.as_bytes()));
             let recorded = parse(entry.as_bytes()).unwrap();
-            let want = want.map(|text| text.as_bytes().to_vec()).ok_or(NO_CONTENT);
-            assert_eq!(recorded[0].content, want, "{request}");
+            let content = want.map(|text| text.as_bytes().to_vec()).ok_or(NO_CONTENT);
+            assert_eq!(recorded[0].content, content, "{request}");
         }
     }
 
     #[test]
     fn an_entry_that_cannot_be_sent_says_of_which_kind_it_is() {
-        let sent = |target: &str| Ok(("a.test".to_owned(), target.to_owned()));
-        for (url, want) in [
-            ("https://a.test:8443/x%20y?z#f", sent("/x%20y?z")),
-            ("http://a.test", sent("/")),
+        for (url, expected) in [
+            ("https://a.test:8443/x%20y?z#f", Ok("/x%20y?z")),
+            ("http://a.test", Ok("/")),
             ("http://a.test/a b", Err(NO_URL)),
             ("http://a.test/ü", Err(NO_URL)),
             ("", Err(NO_URL)),
@@ -183,6 +182,7 @@ mod tests {
             ("wss://a.test/", Err(NOT_HTTP)),
             ("chrome-extension://abc/x.js", Err(NOT_HTTP)),
         ] {
+            let want = expected.map(|target| ("a.test".to_owned(), target.to_owned()));
             assert_eq!(destination("GET", url), want, "{url}");
         }
         assert!(destination("CONNECT", "https://a.test:443").is_err());

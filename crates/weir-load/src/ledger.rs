@@ -48,8 +48,8 @@ impl Histograms {
 
     /// Adds the counts of other histograms. Lossless: all have the same bounds.
     pub fn add(&mut self, other: &Histograms) {
-        let others = [&other.response, &other.service, &other.first_byte, &other.dispatch_lag];
-        let some = self.all().into_iter().zip(others);
+        let added = [&other.response, &other.service, &other.first_byte, &other.dispatch_lag];
+        let some = self.all().into_iter().zip(added);
         // Of an empty one every count would be read all the same.
         for (own, others) in some.filter(|(_, others)| !others.is_empty()) {
             own.add(others).expect("all histograms have the same bounds");

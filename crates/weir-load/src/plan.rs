@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_model::deal::{Deal, Others};
+use weir_model::deal::{Deal, OtherThreads};
 use weir_model::flow::{ArrivalsSpec, FlowSpec};
 use weir_model::load::{Arrivals, Assignment, Close, Lifetime, Overflow};
 use weir_model::spin::Spin;
@@ -34,7 +34,7 @@ pub struct Plan {
     pub cpus: Vec<Option<u32>>,
     /// Threads of other generators. The flows are then those of all generators together, and each thread takes its
     /// share.
-    pub others: Others,
+    pub others: OtherThreads,
 }
 
 /// Connections that send the same mix of requests to the same server in the same manner.
@@ -172,16 +172,16 @@ impl Flow {
 
     /// Returns the schedule of the requests; `None` in a closed loop and for held connections.
     pub(crate) fn schedule(&self, ramp_up: Duration) -> Option<Schedule> {
-        let ramp_up = ramp_up.as_nanos() as u64;
+        let ramp_up_ns = ramp_up.as_nanos() as u64;
         match &self.trace {
             Some(times) => {
                 let every = match &self.arrivals {
                     Arrivals::Trace { every_ns, .. } => *every_ns,
                     _ => None,
                 };
-                Some(Schedule::trace(times.clone(), ramp_up, every))
+                Some(Schedule::trace(times.clone(), ramp_up_ns, every))
             }
-            None => Schedule::new(&self.arrivals, ramp_up),
+            None => Schedule::new(&self.arrivals, ramp_up_ns),
         }
     }
 
@@ -205,7 +205,7 @@ impl Plan {
             spin: Spin::OFF,
             io,
             cpus: vec![None],
-            others: Others::default(),
+            others: OtherThreads::default(),
         }
     }
 
@@ -214,17 +214,16 @@ impl Plan {
         const SECOND: u64 = 1_000_000_000;
         let ramp = ramp_up.as_nanos() as u64;
         let end = ramp + (sustain.as_nanos() as u64).max(1);
-        let slice = |start, measure_from, end| Slice { arm: 0, start, measure_from, end };
         let mut slices = Vec::new();
         if ramp > 0 {
-            slices.push(slice(0, ramp, ramp));
+            slices.push(Slice { arm: 0, start: 0, measure_from: ramp, end: ramp });
         }
         let mut start = ramp;
         while start < end {
             // A remainder of less than half a second joins the last full one.
             let is_last = end - start < SECOND + SECOND / 2;
             let next = if is_last { end } else { start + SECOND };
-            slices.push(slice(start, start, next));
+            slices.push(Slice { arm: 0, start, measure_from: start, end: next });
             start = next;
         }
         slices

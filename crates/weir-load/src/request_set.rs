@@ -177,8 +177,7 @@ impl RequestSet {
         if arrivals.is_empty() {
             return Err(SetError::EmptyTrace);
         }
-        let there = |index: &&u32| (**index as usize) < requests.len();
-        if let Some(index) = arrivals.iter().find(|index| !there(index)) {
+        if let Some(index) = arrivals.iter().find(|index| **index as usize >= requests.len()) {
             return Err(SetError::Trace(*index, requests.len()));
         }
         let choice = Choice::ByArrival(arrivals);
@@ -204,11 +203,11 @@ impl RequestSet {
         let specs: Vec<_> = requests
             .iter()
             .map(|(method, target)| {
-                let mut own = pattern.clone();
-                own.request.method.clone_from(method);
+                let mut specific = pattern.clone();
+                specific.request.method.clone_from(method);
                 let target = escape(target.as_bytes());
-                own.request.target = String::from_utf8_lossy(&target).into_owned();
-                own
+                specific.request.target = String::from_utf8_lossy(&target).into_owned();
+                specific
             })
             .collect();
         RequestSet::by_arrival(&specs, which, host, files)
@@ -267,14 +266,14 @@ fn compile(
     let mut requests = Vec::with_capacity(specs.len());
     for (index, spec) in specs.iter().enumerate() {
         let (number, name) = (index + 1, spec.title());
-        let template = Template::new(&spec.request, host, files).map_err(|error| {
-            let name = name.clone();
-            SetError::Template { number, name, error }
-        })?;
-        let expect = spec.expect.as_ref().map(Expectation::new).transpose().map_err(|error| {
-            let name = name.clone();
-            SetError::Expect { number, name, error }
-        })?;
+        let template = Template::new(&spec.request, host, files)
+            .map_err(|error| SetError::Template { number, name: name.clone(), error })?;
+        let expect = spec
+            .expect
+            .as_ref()
+            .map(Expectation::new)
+            .transpose()
+            .map_err(|error| SetError::Expect { number, name: name.clone(), error })?;
         requests.push(Request { name, template, head: spec.request.method == "HEAD", expect });
     }
     Ok(requests.into_boxed_slice())
@@ -286,7 +285,7 @@ mod tests {
     use proptest::prelude::*;
     use weir_model::load::RequestSpec;
 
-    fn set(weights: &[f64]) -> Result<RequestSet, SetError> {
+    fn build_set(weights: &[f64]) -> Result<RequestSet, SetError> {
         let specs: Vec<_> = weights
             .iter()
             .enumerate()
@@ -305,7 +304,7 @@ mod tests {
             seed in any::<u64>(),
         ) {
             const DRAWS: usize = 20_000;
-            let set = set(&weights).unwrap();
+            let set = build_set(&weights).unwrap();
             let mut random = SplitMix64::new(seed);
             let mut counts = vec![0_u32; weights.len()];
             for arrival in 0..DRAWS {
@@ -334,9 +333,9 @@ mod tests {
             (&[1e12, 1.0], "request 2: weight 1 is less than a 2^32nd of all weights"),
             (&[], "0 requests are given, and 1 to 65536 are possible"),
         ] {
-            assert_eq!(set(weights).unwrap_err().to_string(), said);
+            assert_eq!(build_set(weights).unwrap_err().to_string(), said);
         }
-        assert!(set(&[f64::MAX, f64::MAX]).is_ok());
+        assert!(build_set(&[f64::MAX, f64::MAX]).is_ok());
     }
 
     #[test]
@@ -344,16 +343,17 @@ mod tests {
         let specs: Vec<_> = ["/a", "/b", "/c"]
             .map(|target| WeightedRequest::single(RequestSpec::get(target)))
             .to_vec();
-        let traced = |trace: &[u32]| {
-            RequestSet::by_arrival(&specs, trace.into(), "h", &mut Files::default())
-        };
-        let set = traced(&[2, 0, 1]).unwrap();
+        let set = trace_set(&specs, &[2, 0, 1]).unwrap();
         let mut random = SplitMix64::new(0);
         let chosen: Vec<u32> = (0..5).map(|k| set.choose(k, &mut random)).collect();
         assert_eq!(chosen, [2, 0, 1, 2, 0]);
-        let beyond = traced(&[0, 3]).unwrap_err().to_string();
+        let beyond = trace_set(&specs, &[0, 3]).unwrap_err().to_string();
         assert_eq!(beyond, "the trace names request 3 of 3");
-        assert!(matches!(traced(&[]), Err(SetError::EmptyTrace)));
+        assert!(matches!(trace_set(&specs, &[]), Err(SetError::EmptyTrace)));
+    }
+
+    fn trace_set(specs: &[WeightedRequest], trace: &[u32]) -> Result<RequestSet, SetError> {
+        RequestSet::by_arrival(specs, trace.into(), "h", &mut Files::default())
     }
 
     #[test]

@@ -16,6 +16,11 @@
 mod error;
 mod lines;
 mod slot;
+
+fn read_tokens(text: &[u8], part: &Part, files: &mut Files) -> Result<Vec<Token>, TemplateError> {
+    slot::tokens(text, part, files).into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +28,7 @@ use weir_http::request;
 use weir_model::load::RequestSpec;
 use weir_stats::SplitMix64;
 
-pub use error::{Part, Place, TemplateError};
+pub use error::{Part, SlotPosition, TemplateError};
 pub use lines::{Files, LONGEST_LINE, LinesError};
 
 use slot::{Slot, Token};
@@ -158,10 +163,10 @@ fn fill_in(length: usize, at: usize, width: usize, out: &mut Vec<u8>) {
         out.copy_within(at + width.., end);
         out.truncate(out.len() - (width - digits));
     }
-    let mut left = length;
+    let mut remaining = length;
     for digit in out[at..end].iter_mut().rev() {
-        *digit = b'0' + (left % 10) as u8;
-        left /= 10;
+        *digit = b'0' + (remaining % 10) as u8;
+        remaining /= 10;
     }
 }
 
@@ -178,18 +183,18 @@ pub fn faults(
 ) -> Vec<(Option<Part>, TemplateError)> {
     let fields =
         spec.fields.iter().map(|(name, value)| (Part::Field(name.clone()), value.as_bytes()));
-    let mut found = Vec::new();
+    let mut faults = Vec::new();
     for (part, text) in std::iter::once((Part::Target, spec.target.as_bytes()))
         .chain(fields)
         .chain([(Part::Content, &*spec.content)])
     {
         let errors = slot::tokens(text, &part, files).into_iter().filter_map(Result::err);
-        found.extend(errors.map(|error| (Some(part.clone()), error)));
+        faults.extend(errors.map(|error| (Some(part.clone()), error)));
     }
-    if found.is_empty() {
-        found.extend(Template::new(spec, host, files).err().map(|error| (None, error)));
+    if faults.is_empty() {
+        faults.extend(Template::new(spec, host, files).err().map(|error| (None, error)));
     }
-    found
+    faults
 }
 
 /// Tokens of the parts of a request that may contain slots.
@@ -201,10 +206,7 @@ struct Tokens {
 
 impl Tokens {
     fn read(spec: &RequestSpec, files: &mut Files) -> Result<Tokens, TemplateError> {
-        let mut tokens = |text: &[u8], part: &Part| -> Result<Vec<Token>, TemplateError> {
-            slot::tokens(text, part, files).into_iter().collect()
-        };
-        let target = tokens(spec.target.as_bytes(), &Part::Target)?;
+        let target = read_tokens(spec.target.as_bytes(), &Part::Target, files)?;
         if let [Token::Slot(slot), rest @ ..] = &target[..]
             && rest.iter().all(|token| matches!(token, Token::Slot(_)))
         {
@@ -212,9 +214,9 @@ impl Tokens {
         }
         let mut values = Vec::with_capacity(spec.fields.len());
         for (name, value) in &spec.fields {
-            values.push(tokens(value.as_bytes(), &Part::Field(name.clone()))?);
+            values.push(read_tokens(value.as_bytes(), &Part::Field(name.clone()), files)?);
         }
-        let content = tokens(&spec.content, &Part::Content)?;
+        let content = read_tokens(&spec.content, &Part::Content, files)?;
         let varies = has_slots(&content);
         for ((name, _), value) in spec.fields.iter().zip(&values) {
             if name.eq_ignore_ascii_case("content-length") && (varies || has_slots(value)) {

@@ -250,23 +250,22 @@ pub fn floor(plan: &Plan, duration: Duration, stop: &AtomicBool) -> Result<Floor
     let request = flow.requests.get(0).template.fixed().unwrap_or_default();
     let connections = plan.connections_of(0);
     let io = resolve(plan)?;
-    let work = || -> Result<Floor, Errno> {
-        settle(plan.cpus[0], false);
-        let job = floor::Loop {
-            route: &flow.routes[0],
-            request,
-            connections: connections as u32,
-            duration,
-        };
-        Ok(match io {
-            Io::Uring => floor::run(Uring::new(connections)?, job, stop),
-            Io::Auto | Io::Epoll => floor::run(Epoll::new(connections)?, job, stop),
-        })
-    };
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().name("weir-floor".to_owned());
-        let handle = builder.spawn_scoped(scope, work).map_err(LoadError::Thread)?;
-        Ok(joined(handle)?)
+        let spawned = builder.spawn_scoped(scope, || -> Result<Floor, Errno> {
+            settle(plan.cpus[0], false);
+            let job = floor::Loop {
+                route: &flow.routes[0],
+                request,
+                connections: connections as u32,
+                duration,
+            };
+            Ok(match io {
+                Io::Uring => floor::run(Uring::new(connections)?, job, stop),
+                Io::Auto | Io::Epoll => floor::run(Epoll::new(connections)?, job, stop),
+            })
+        });
+        Ok(joined(spawned.map_err(LoadError::Thread)?)?)
     })
 }
 
@@ -338,8 +337,8 @@ fn merge(
         if threads == 1 {
             on_slice(slice, &data);
         } else {
-            let known = waiting.iter().position(|partial| partial.slice == slice);
-            let place = known.unwrap_or_else(|| {
+            let known_index = waiting.iter().position(|partial| partial.slice == slice);
+            let index = known_index.unwrap_or_else(|| {
                 waiting.push(Partial {
                     slice,
                     missing: threads,
@@ -347,14 +346,14 @@ fn merge(
                 });
                 waiting.len() - 1
             });
-            let partial = &mut waiting[place];
+            let partial = &mut waiting[index];
             partial.data.iter_mut().zip(&data).for_each(|(merged, data)| merged.add(data));
             partial.missing -= 1;
             if partial.missing == 0 {
-                let mut whole = waiting.swap_remove(place);
-                on_slice(slice, &whole.data);
-                whole.data.iter_mut().for_each(SliceData::clear);
-                spare.push(whole.data);
+                let mut complete = waiting.swap_remove(index);
+                on_slice(slice, &complete.data);
+                complete.data.iter_mut().for_each(SliceData::clear);
+                spare.push(complete.data);
             }
         }
         data.iter_mut().for_each(SliceData::clear);
@@ -386,8 +385,8 @@ fn outcome(threads: Vec<ThreadTotals>, io: Io, gate: &Gate<'_>) -> Result<Outcom
         }
     }
     let ended_at = threads.iter().map(|thread| thread.ended_at).max();
-    let latest = |at: usize| threads.iter().map(|thread| thread.woken_late[at]).max();
-    let woken_late = [0, 1].map(|at| latest(at).unwrap_or(0));
+    let woken_late =
+        [0, 1].map(|at| threads.iter().map(|thread| thread.woken_late[at]).max().unwrap_or(0));
     Ok(Outcome {
         ended_at: ended_at.unwrap_or(0),
         flows,

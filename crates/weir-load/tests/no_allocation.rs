@@ -94,7 +94,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-fn plan(address: SocketAddr, arrivals: Arrivals, io: Io) -> Plan {
+fn build_plan(address: SocketAddr, arrivals: Arrivals, io: Io) -> Plan {
     let slices = (0..SLICES as u64).map(|number| Slice {
         arm: 0,
         start: number * SLICE_NS,
@@ -112,7 +112,7 @@ fn plan(address: SocketAddr, arrivals: Arrivals, io: Io) -> Plan {
 fn counted(arrivals: Arrivals, io: Io) -> (u64, u64, Option<String>) {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let origin = Origin::start(OriginConfig::new(vec![any])).expect("an origin server");
-    let plan = plan(origin.addresses()[0], arrivals, io);
+    let plan = build_plan(origin.addresses()[0], arrivals, io);
     let control = Control::new(1, Arc::new(AtomicBool::new(false)));
     let counted = Arc::new(AtomicU64::new(0));
     let slices = Arc::clone(&counted);
@@ -164,11 +164,11 @@ fn nothing_is_allocated_or_freed_while_a_trial_measures() {
                 failed.clear();
                 break;
             }
-            let first = first.unwrap_or_default();
-            failed.push(format!("{allocations} allocations, {frees} frees, first in\n{first}"));
+            let trace = first.unwrap_or_default();
+            failed.push(format!("{allocations} allocations, {frees} frees, first in\n{trace}"));
         }
-        let told = failed.join("\n");
-        assert!(failed.is_empty(), "{arrivals:?} {io:?}: {told}");
+        let report = failed.join("\n");
+        assert!(failed.is_empty(), "{arrivals:?} {io:?}: {report}");
     }
 }
 

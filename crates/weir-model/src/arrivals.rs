@@ -39,7 +39,7 @@ pub enum ArrivalsError {
         text.replace(',', "")
     )]
     Grouped {
-        /// What was typed.
+        /// Text as typed.
         text: String,
     },
     /// Some steps have a length, but one before the last has none.
@@ -121,7 +121,7 @@ pub enum ArrivalsError {
 /// The text is none of these, sends nothing, or takes longer than the duration.
 pub fn parse_segments(text: &str, duration: Duration) -> Result<Vec<Segment>, ArrivalsError> {
     let steps = parse_steps(text)?;
-    let lengths = lengths(text, &steps, duration)?;
+    let lengths = lengths_of_steps(text, &steps, duration)?;
     let segments: Vec<_> = steps
         .iter()
         .zip(lengths)
@@ -187,8 +187,8 @@ fn nearest_spacing(word: &str) -> Option<&'static str> {
         ("batch", "burst:50"),
     ];
     let names = WORDS.map(|(name, _)| name);
-    let near = nearest(word, &names)?;
-    WORDS.iter().find(|(name, _)| *name == near).map(|(_, meant)| *meant)
+    let nearest_word = nearest(word, &names)?;
+    WORDS.iter().find(|(name, _)| *name == nearest_word).map(|(_, meant)| *meant)
 }
 
 /// A step as it was typed.
@@ -214,8 +214,11 @@ fn parse_steps(text: &str) -> Result<Vec<Step<'_>>, ArrivalsError> {
     }
     // `1,000`: nobody writes a rate of a step as `000` or `050`.
     let mut groups = parts[1..].iter().filter_map(|part| part.split(['@', '.']).next());
-    let is_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
-    if groups.any(|group| group.len() == 3 && group.starts_with('0') && is_digits(group)) {
+    if groups.any(|group| {
+        group.len() == 3
+            && group.starts_with('0')
+            && group.bytes().all(|byte| byte.is_ascii_digit())
+    }) {
         return Err(ArrivalsError::Grouped { text: text.to_owned() });
     }
     parts.into_iter().map(|part| parse_step(text, part)).collect()
@@ -242,13 +245,19 @@ fn parse_step<'a>(text: &str, step: &'a str) -> Result<Step<'a>, ArrivalsError> 
 }
 
 /// Returns the length of each step in nanoseconds.
-fn lengths(text: &str, steps: &[Step<'_>], load: Duration) -> Result<Vec<u64>, ArrivalsError> {
+fn lengths_of_steps(
+    text: &str,
+    steps: &[Step<'_>],
+    load: Duration,
+) -> Result<Vec<u64>, ArrivalsError> {
     let load_ns = load.as_nanos() as u64;
     if steps.iter().all(|step| step.length.is_none()) {
         // Whole nanoseconds that add up to the duration.
         let count = steps.len() as u64;
-        let edge = |i: u64| (u128::from(load_ns) * u128::from(i) / u128::from(count)) as u64;
-        return Ok((0..count).map(|i| edge(i + 1) - edge(i)).collect());
+        let edges: Vec<u64> = (0..=count)
+            .map(|i| (u128::from(load_ns) * u128::from(i) / u128::from(count)) as u64)
+            .collect();
+        return Ok(edges.windows(2).map(|edge| edge[1] - edge[0]).collect());
     }
     let Some((last, earlier)) = steps.split_last() else {
         return Ok(Vec::new());
@@ -259,12 +268,17 @@ fn lengths(text: &str, steps: &[Step<'_>], load: Duration) -> Result<Vec<u64>, A
             step: step.text.to_owned(),
         });
     }
-    let given: Duration = steps.iter().filter_map(|step| step.length).sum();
-    let rest = last.length.is_none();
-    if given > load || (rest && given == load) {
-        return Err(ArrivalsError::TooLong { text: text.to_owned(), steps: given, rest, load });
+    let total: Duration = steps.iter().filter_map(|step| step.length).sum();
+    let is_open = last.length.is_none();
+    if total > load || (is_open && total == load) {
+        return Err(ArrivalsError::TooLong {
+            text: text.to_owned(),
+            steps: total,
+            rest: is_open,
+            load,
+        });
     }
-    Ok(steps.iter().map(|step| step.length.unwrap_or(load - given).as_nanos() as u64).collect())
+    Ok(steps.iter().map(|step| step.length.unwrap_or(load - total).as_nanos() as u64).collect())
 }
 
 #[cfg(test)]

@@ -46,8 +46,8 @@ impl Bursts {
     /// Number of bursts in each slice; `None` if the slice is not a whole number of periods, or shorter than one.
     pub fn in_slice(self, slice: Duration) -> Option<u64> {
         let periods = slice.as_nanos() as f64 / self.period_ns();
-        let whole = periods.round();
-        ((periods - whole).abs() <= ROUNDING && whole >= 1.0).then_some(whole as u64)
+        let count = periods.round();
+        ((periods - count).abs() <= ROUNDING && count >= 1.0).then_some(count as u64)
     }
 
     /// Time from the start of a slice to its first burst. `discard` is the share of the slice, at its start, that
@@ -55,8 +55,8 @@ impl Bursts {
     pub fn first(self, slice: Duration, discard: f64) -> Duration {
         let period = self.period_ns();
         let unmeasured = slice.as_nanos() as f64 * discard;
-        let rest = unmeasured - self.unmeasured(slice, discard) * period;
-        Duration::from_nanos(rest.clamp(EDGE * period, (1.0 - EDGE) * period) as u64)
+        let remainder = unmeasured - self.unmeasured(slice, discard) * period;
+        Duration::from_nanos(remainder.clamp(EDGE * period, (1.0 - EDGE) * period) as u64)
     }
 
     /// Number of whole periods at the start of a slice that are not measured.
@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn the_first_burst_comes_when_measuring_begins_and_never_at_an_edge() {
-        let one = bursts(500, 100.0);
-        assert_eq!(one.first(5 * SECOND, 0.2), SECOND);
-        assert_eq!(one.first(5 * SECOND, 0.0), SECOND / 2);
+        let single = bursts(500, 100.0);
+        assert_eq!(single.first(5 * SECOND, 0.2), SECOND);
+        assert_eq!(single.first(5 * SECOND, 0.0), SECOND / 2);
         // Ten in a slice, two of them before measuring begins: on the edge of a period.
         let ten = bursts(10, 100.0);
         assert_eq!(ten.first(SECOND, 0.2), SECOND / 100);

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// Threads of other generators that carry out the same load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Others {
+pub struct OtherThreads {
     /// Number of threads with smaller numbers.
     pub before: u32,
     /// Number of threads with larger numbers.
     pub behind: u32,
 }
 
-impl Others {
+impl OtherThreads {
     /// Returns the deal for a generator with `own` threads beside these.
     pub fn beside(self, own: usize) -> Deal {
         let (first, own) = (u64::from(self.before), own as u64);
@@ -77,7 +77,7 @@ mod tests {
                 let (mut before, mut dealt) = (0, vec![0; total as usize]);
                 for &own in threads {
                     let behind = all - before - own;
-                    let deal = Others { before, behind }.beside(own as usize);
+                    let deal = OtherThreads { before, behind }.beside(own as usize);
                     let shares = (0..own as usize).map(|thread| deal.share(total, thread));
                     assert_eq!(shares.sum::<u64>(), deal.part(total));
                     let numbers: Vec<u64> = (0..total).filter(|it| deal.has(*it)).collect();

@@ -80,7 +80,7 @@ pub fn study(arms: Vec<Arm>) -> Study {
 
 /// Creates the header of a run named `r` on this host: the proxies on CPU 0, the others on CPU 1.
 pub fn header(study: Study) -> RunHeader {
-    let cpu = |cpu| CpuSet::new(vec![cpu]).expect("a set with a CPU in it");
+    let [first, second] = [0, 1].map(|cpu| CpuSet::new(vec![cpu]).expect("a set with a CPU in it"));
     RunHeader {
         format: FORMAT.to_owned(),
         run: "r".to_owned(),
@@ -88,7 +88,7 @@ pub fn header(study: Study) -> RunHeader {
         started_at: "2026-01-01T00:00:00Z".to_owned(),
         folder: "/".into(),
         study,
-        cpus: CpuRoles { proxy: cpu(0), generator: cpu(1), origin: cpu(1) },
+        cpus: CpuRoles { proxy: first, generator: second.clone(), origin: second },
         network: Default::default(),
         copies: None,
         places: Default::default(),

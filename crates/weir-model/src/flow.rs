@@ -333,11 +333,11 @@ impl FlowSpec {
             }
             ArrivalsSpec::Varied(segments) => segments.clone(),
             ArrivalsSpec::Constant(_) | ArrivalsSpec::ShareOfSlowest(_) => {
-                let rate = rate.or(self.rate()).unwrap_or_default();
+                let constant = rate.or(self.rate()).unwrap_or_default();
                 if self.spacing == Spacing::Even {
-                    return Arrivals::Constant { rate };
+                    return Arrivals::Constant { rate: constant };
                 }
-                vec![Segment::flat(rate)]
+                vec![Segment::flat(constant)]
             }
         };
         Arrivals::Varied { segments, spacing: self.spacing }

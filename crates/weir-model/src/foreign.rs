@@ -25,7 +25,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character is a control (ECMA-48: C0, DEL and C1), sets the direction of writing (Unicode
+/// Returns true if a character is a control (ECMA-48: C0, DEL and C1), sets the direction of writing (Unicode
 /// Standard Annex 9) or has no form of its own (Unicode's category Cf), by which text can be made to read as another.
 pub fn commands(c: char) -> bool {
     match c {

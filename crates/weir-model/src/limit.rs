@@ -41,8 +41,8 @@ impl Limit {
         for part in text.split(',') {
             let limit = Limit::parse(part.trim())?;
             if limits.iter().any(|known| known.subject() == limit.subject()) {
-                let what = format!("{} has a limit already", limit.subject());
-                return Err(wrong(part.trim(), what));
+                let problem = format!("{} has a limit already", limit.subject());
+                return Err(wrong(part.trim(), problem));
             }
             limits.push(limit);
         }
@@ -69,22 +69,23 @@ impl Limit {
     }
 
     fn parse(text: &str) -> Result<Limit, LimitError> {
-        let Some((subject, bound)) = text.split_once('<') else {
-            let what = "write what is to be below what, such as p99 < 30ms".to_owned();
-            return Err(wrong(text, what));
+        let Some((name, at_most)) = text.split_once('<') else {
+            let advice = "write what is to be below what, such as p99 < 30ms".to_owned();
+            return Err(wrong(text, advice));
         };
         // `<=` is as good: nothing is measured so exactly.
-        let bound = bound.strip_prefix('=').unwrap_or(bound).trim();
-        let subject = subject.trim().to_ascii_lowercase();
+        let bound = at_most.strip_prefix('=').unwrap_or(at_most).trim();
+        let subject = name.trim().to_ascii_lowercase();
         match &*subject {
             "errors" => share(text, bound).map(Limit::Errors),
             "mean" => time(text, bound).map(Limit::Mean),
             _ => {
                 let percent = subject.strip_prefix('p').and_then(|of| of.parse().ok());
-                let known = percent.filter(|percent: &f64| (50.0..=99.99).contains(percent));
-                let Some(percent) = known else {
-                    let what = "p50 to p99.99, mean and errors can have a limit".to_owned();
-                    return Err(wrong(text, what));
+                let Some(percent) =
+                    percent.filter(|percent: &f64| (50.0..=99.99).contains(percent))
+                else {
+                    let advice = "p50 to p99.99, mean and errors can have a limit".to_owned();
+                    return Err(wrong(text, advice));
                 };
                 Ok(Limit::Quantile(percent / 100.0, time(text, bound)?))
             }
@@ -144,9 +145,9 @@ fn share(text: &str, bound: &str) -> Result<f64, LimitError> {
         .filter(|percent| (0.0001..50.0).contains(percent))
         .map(|percent| percent / 100.0)
         .ok_or_else(|| {
-            let what = "give a share from 0.0001% to 50%, such as 0.1%; that nothing at all fails, no test of \
+            let advice = "give a share from 0.0001% to 50%, such as 0.1%; that nothing at all fails, no test of \
                         any length can show";
-            wrong(text, what.to_owned())
+            wrong(text, advice.to_owned())
         })
 }
 

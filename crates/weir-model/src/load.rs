@@ -50,11 +50,11 @@ impl Arrivals {
     pub fn repeated(self, every_ns: u64, until_ns: u64) -> Arrivals {
         match self {
             Arrivals::Varied { mut segments, spacing } => {
-                let said: u64 = segments.iter().map(|segment| segment.ns).sum();
+                let length_ns: u64 = segments.iter().map(|segment| segment.ns).sum();
                 if let Some(last) = segments.last()
-                    && said < every_ns
+                    && length_ns < every_ns
                 {
-                    let ns = every_ns - said;
+                    let ns = every_ns - length_ns;
                     segments.push(Segment { ns, ..Segment::flat(last.to) });
                 }
                 let times = until_ns.div_ceil(every_ns.max(1)) as usize;

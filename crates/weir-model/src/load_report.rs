@@ -45,6 +45,7 @@ pub struct LoadReport {
     /// Time to open a connection.
     pub connect_time: TimeReport,
     /// Time of a TLS handshake, from the open connection until requests can be sent; empty without TLS.
+    #[serde(default)]
     pub tls_time: TimeReport,
     /// Negotiated TLS parameters; absent without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,6 +53,7 @@ pub struct LoadReport {
     /// CPU time of each of the generator's threads, nanoseconds.
     pub generator_cpu_ns: Vec<u64>,
     /// The generator's statistics of itself and its host.
+    #[serde(default)]
     pub generator: GeneratorReport,
     /// Results of each generator if there are several. All other figures are of all generators together, and histograms
     /// are sums of theirs.
@@ -247,17 +249,22 @@ pub struct LoadShape {
     /// Maximum number of requests; absent if there is no limit.
     pub requests: Option<u64>,
     /// Lifetime of a connection.
+    #[serde(default)]
     pub lifetime: Lifetime,
     /// Way to close connections at the end of their lifetime.
+    #[serde(default)]
     pub close: Close,
     /// Maximum number of requests in flight on one connection; above 1, response times are those of a pipeline.
     #[serde(default = "one")]
     pub pipeline: u16,
     /// Rule that assigns due requests to connections.
+    #[serde(default)]
     pub assignment: Assignment,
     /// Treatment of a request that is due when no connection is idle.
+    #[serde(default)]
     pub overflow: Overflow,
     /// True if the user gave the expected status codes; other codes are errors of kind `unexpected`.
+    #[serde(default)]
     pub status_expected: bool,
 }
 
@@ -298,8 +305,10 @@ pub struct Counts {
     /// Requests sent.
     pub offered: u64,
     /// Requests that were due when no connection was idle, and were dropped instead of queued.
+    #[serde(default)]
     pub dropped: u64,
     /// Requests that were due, waited for an idle connection, and were never sent.
+    #[serde(default)]
     pub queued: u64,
     /// Responses received completely.
     pub completed: u64,
@@ -316,8 +325,10 @@ pub struct Counts {
     /// Connections that replaced one that had closed.
     pub reconnects: u64,
     /// Connections that the server closed while no response was awaited on them.
+    #[serde(default)]
     pub lost: u64,
     /// Connections that were open when measuring ended.
+    #[serde(default)]
     pub open_at_end: u64,
 }
 

@@ -101,15 +101,18 @@ fn split_unit(text: &str) -> (&str, &str) {
 }
 
 fn number(text: &str, whole: &str, expected: &'static str) -> Result<f64, QuantityError> {
-    let malformed = || QuantityError::Malformed { text: whole.to_owned(), expected };
-    let value: f64 = text.parse().map_err(|_| malformed())?;
+    let value: f64 = text.parse().map_err(|_| malformed(whole, expected))?;
     if !value.is_finite() {
-        return Err(malformed());
+        return Err(malformed(whole, expected));
     }
     if value < 0.0 {
         return Err(out_of_range(whole, "it must not be negative"));
     }
     Ok(value)
+}
+
+fn malformed(text: &str, expected: &'static str) -> QuantityError {
+    QuantityError::Malformed { text: text.to_owned(), expected }
 }
 
 /// Reads a duration: a number with `ns`, `us`, `ms`, `s`, `m` or `h`, or several of them, the largest first: `1m30s`. A
@@ -118,7 +121,6 @@ fn number(text: &str, whole: &str, expected: &'static str) -> Result<f64, Quanti
 /// # Errors
 /// The text is not a duration, is negative, or is longer than ten years.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
-    let malformed = || QuantityError::Malformed { text: text.to_owned(), expected: DURATION };
     let (mut rest, mut seconds, mut above) = (text.trim(), 0.0, f64::INFINITY);
     loop {
         let (digits, units) = split_unit(rest);
@@ -133,10 +135,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
             "" if above.is_infinite() => 1.0,
             "m" | "min" => 60.0,
             "h" => 3600.0,
-            _ => return Err(malformed()),
+            _ => return Err(malformed(text, DURATION)),
         };
         if factor >= above {
-            return Err(malformed());
+            return Err(malformed(text, DURATION));
         }
         (rest, above) = (next, factor);
         seconds += value * factor;
@@ -225,20 +227,19 @@ pub fn parse_count(text: &str) -> Result<u64, QuantityError> {
     if let Ok(count) = text.trim().parse() {
         return Ok(count);
     }
-    let malformed = || QuantityError::Malformed { text: text.to_owned(), expected: COUNT };
     let (digits, unit) = split_unit(text);
     let factor = match unit {
         "k" | "K" => 1e3,
         "M" => 1e6,
-        _ => return Err(malformed()),
+        _ => return Err(malformed(text, COUNT)),
     };
     let count = number(digits, text, COUNT)? * factor;
-    let whole = count.round();
+    let rounded = count.round();
     // Beyond, a float has no longer every whole number.
-    if (count - whole).abs() > 1e-6 || whole > 2_f64.powi(53) {
-        return Err(malformed());
+    if (count - rounded).abs() > 1e-6 || rounded > 2_f64.powi(53) {
+        return Err(malformed(text, COUNT));
     }
-    Ok(whole as u64)
+    Ok(rounded as u64)
 }
 
 /// A set of CPUs by number, written as the kernel writes it: `0,2-3`. Never empty, ascending.
@@ -270,20 +271,19 @@ impl FromStr for CpuSet {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<CpuSet, QuantityError> {
-        let malformed = || QuantityError::Malformed { text: text.to_owned(), expected: CPUS };
         // Not gathered one by one: a part that comes again and again takes no memory.
         let mut named = [false; CPUS_MOST];
         for part in text.trim().split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let first: usize = first.trim().parse().map_err(|_| malformed())?;
-            let last: usize = last.trim().parse().map_err(|_| malformed())?;
+            let first: usize = first.trim().parse().map_err(|_| malformed(text, CPUS))?;
+            let last: usize = last.trim().parse().map_err(|_| malformed(text, CPUS))?;
             match named.get_mut(first..=last) {
                 Some(part) if first <= last => part.fill(true),
-                _ => return Err(malformed()),
+                _ => return Err(malformed(text, CPUS)),
             }
         }
         let cpus = (0..).zip(named).filter(|(_, named)| *named);
-        CpuSet::new(cpus.map(|(cpu, _)| cpu).collect()).ok_or_else(malformed)
+        CpuSet::new(cpus.map(|(cpu, _)| cpu).collect()).ok_or_else(|| malformed(text, CPUS))
     }
 }
 
@@ -303,16 +303,16 @@ impl From<CpuSet> for String {
 
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rest = &self.0[..];
+        let mut remaining = &self.0[..];
         let mut comma = "";
-        while let Some(&first) = rest.first() {
-            let run = rest.iter().zip(first..).take_while(|(cpu, want)| *cpu == want).count();
+        while let Some(&first) = remaining.first() {
+            let run = remaining.iter().zip(first..).take_while(|(cpu, want)| *cpu == want).count();
             match run {
                 1 => write!(f, "{comma}{first}")?,
-                _ => write!(f, "{comma}{first}-{}", rest[run - 1])?,
+                _ => write!(f, "{comma}{first}-{}", remaining[run - 1])?,
             }
             comma = ",";
-            rest = &rest[run..];
+            remaining = &remaining[run..];
         }
         Ok(())
     }

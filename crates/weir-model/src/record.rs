@@ -153,8 +153,8 @@ impl PlacesUsed {
 
     /// Returns true if all roles were on the host that weir ran on.
     pub fn are_here(&self) -> bool {
-        let others = PlacesUsed { proxy_pods: self.proxy_pods.clone(), ..PlacesUsed::default() };
-        *self == others
+        let here = PlacesUsed { proxy_pods: self.proxy_pods.clone(), ..PlacesUsed::default() };
+        *self == here
     }
 
     /// Number of generators.

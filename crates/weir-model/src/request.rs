@@ -68,11 +68,11 @@ pub enum StatusSpec {
 impl ExpectSpec {
     /// Returns true if a status code is accepted; `None` if there is no expectation on status codes.
     pub fn allows(&self, status: u16) -> Option<bool> {
-        let allows = |allowed: &StatusSpec| match allowed {
+        let is_allowed = self.status.iter().any(|allowed| match allowed {
             StatusSpec::Code(code) => *code == status,
             StatusSpec::Class(class) => u16::from(*class) == status / 100,
-        };
-        (!self.status.is_empty()).then(|| self.status.iter().any(allows))
+        });
+        (!self.status.is_empty()).then_some(is_allowed)
     }
 
     /// Accepted status codes as text: `200, 3xx`.
@@ -129,9 +129,9 @@ pub fn is_token(text: &str) -> bool {
 /// Writes every `{{` as `{{{{`, so that no slot begins there: for content that is sent unchanged.
 pub fn escape(text: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(text.len());
-    let mut rest = text;
+    let mut remaining = text;
     loop {
-        rest = match rest {
+        remaining = match remaining {
             [b'{', b'{', after @ ..] => {
                 escaped.extend_from_slice(b"{{{{");
                 after

@@ -168,28 +168,31 @@ mod tests {
     /// Renders the tables of docs/samples.md.
     fn page() -> String {
         let mut page = String::new();
-        let kind = |kind| match kind {
-            ColumnKind::Key => "key",
-            ColumnKind::Counter => "counter",
-            ColumnKind::Gauge => "gauge",
-        };
         let counters = Counters::builtin();
         for table in &counters.tables {
             let (name, means) = (&table.name, &table.means);
             write!(page, "\n## {name}\n\n{means}.\n\n| column | kind | what |\n|---|---|---|\n")
                 .unwrap();
             for column in &table.columns {
-                let kind = kind(column.kind);
+                let kind = write_kind(column.kind);
                 writeln!(page, "| `{}` | {kind} | {} |", column.name, column.means).unwrap();
             }
         }
         page +=
             "\n## Counters of proxies\n\n| proxy | counter | kind | what |\n|---|---|---|---|\n";
-        for one in &counters.proxy_counters {
-            let (proxy, name, kind) = (&one.proxy, &one.name, kind(one.kind));
-            writeln!(page, "| {proxy} | `{name}` | {kind} | {} |", one.means).unwrap();
+        for counter in &counters.proxy_counters {
+            let (proxy, name, kind) = (&counter.proxy, &counter.name, write_kind(counter.kind));
+            writeln!(page, "| {proxy} | `{name}` | {kind} | {} |", counter.means).unwrap();
         }
         page
+    }
+
+    fn write_kind(kind: ColumnKind) -> &'static str {
+        match kind {
+            ColumnKind::Key => "key",
+            ColumnKind::Counter => "counter",
+            ColumnKind::Gauge => "gauge",
+        }
     }
 
     /// Compares docs/samples.md with the data; `WEIR_WRITE_DOCS=1` writes its tables instead.

@@ -81,8 +81,8 @@ mod tests {
             assert_eq!(serde_json::from_str::<Spin>(json).unwrap(), spin);
         }
         for (text, error) in [("soon", "auto or a duration"), ("-1us", "negative"), ("", "auto")] {
-            let said = text.parse::<Spin>().unwrap_err().to_string();
-            assert!(said.contains(error), "{said}");
+            let message = text.parse::<Spin>().unwrap_err().to_string();
+            assert!(message.contains(error), "{message}");
         }
         assert!(serde_json::from_str::<Spin>(r#""soon""#).is_err());
     }

@@ -25,7 +25,7 @@ pub use proxy::{
     ProxyKind, ProxyRole, ProxySpec, SysctlMeans, no_server_at,
 };
 pub use published::{GainOf, Published, PublishedGain, PublishedQuantile, PublishedTimes};
-pub use taken::{Taken, TakenFrom};
+pub use taken::{Reduction, TakenFrom};
 
 /// Settings of one proxy: parameter id (without the proxy's prefix, for example `keepalive_requests`) to its level as
 /// text (`on`, `64k`, `1000`). Every id is in the catalog, and every level passed the check of its parameter.
@@ -73,7 +73,7 @@ pub struct Study {
     pub search: SearchSpec,
     /// CPUs that each role may use; `None`: the lab distributes the available CPUs.
     pub cpus: Option<CpuRoles>,
-    /// Network that connects the arms' proxies. Older studies, without this choice, ran on loopback.
+    /// Network that connects the arms' proxies.
     pub network: NetworkSpec,
     /// Figures that others published for the same arms, printed next to the measured ones.
     pub published: Option<Published>,
@@ -212,7 +212,7 @@ pub struct Arm {
     pub cpus: Option<CpuSet>,
     /// Resource that is reduced for this arm, in a trial that shows whether it limits the arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken: Option<Taken>,
+    pub taken: Option<Reduction>,
 }
 
 impl Arm {

@@ -146,19 +146,19 @@ impl FromStr for Resumption {
     type Err = TlsWordError;
 
     fn from_str(text: &str) -> Result<Resumption, TlsWordError> {
-        let text = text.trim();
-        match text {
+        let word = text.trim();
+        match word {
             "on" => return Ok(Resumption::On),
             "off" => return Ok(Resumption::Off),
             _ => {}
         }
-        let (digits, unit) = match text.strip_suffix('%') {
+        let (digits, unit) = match word.strip_suffix('%') {
             Some(digits) => (digits.trim(), 100.0),
-            None => (text, 1.0),
+            None => (word, 1.0),
         };
         match digits.parse::<f64>().map(|value| value / unit) {
             Ok(share) if (0.0..=1.0).contains(&share) => Ok(Resumption::Ratio(share)),
-            _ => Err(TlsWordError::Resumption(text.to_owned())),
+            _ => Err(TlsWordError::Resumption(word.to_owned())),
         }
     }
 }
@@ -177,11 +177,11 @@ pub enum TlsWordError {
 impl TlsWordError {
     /// Advice on how to fix the error.
     pub fn hint(&self) -> String {
-        let known = match self {
+        match self {
             TlsWordError::Version(_) => "use 1.2, 1.3 or 1.2,1.3",
             TlsWordError::Resumption(_) => "use on, off, 80% or 0.8",
-        };
-        known.to_owned()
+        }
+        .to_owned()
     }
 }
 

@@ -12,7 +12,7 @@ use weir_http::request::{Progress, RequestParser};
 
 use crate::counters::Tally;
 use crate::delay::Delays;
-use crate::foreign::{self, Foreign, Told};
+use crate::foreign::{self, Detection, Foreign};
 use crate::responses::{BAD_REQUEST, CONTINUE, Responses, Which};
 use crate::stall::FirstRequest;
 
@@ -45,8 +45,8 @@ impl Service {
     /// the server was started; 0 if at once.
     pub(crate) fn due(&mut self, listener: u32) -> u64 {
         let clock = self.clock;
-        let taken = self.taken[listener as usize].load(Ordering::Relaxed);
-        self.delays.due(|| clock.elapsed().as_nanos() as u64, taken)
+        let taken_percent = self.taken[listener as usize].load(Ordering::Relaxed);
+        self.delays.due(|| clock.elapsed().as_nanos() as u64, taken_percent)
     }
 }
 
@@ -223,13 +223,13 @@ impl Connection {
             first.extend_from_slice(bytes);
             &first
         };
-        match foreign::told(bytes) {
-            Told::Unsure => {
+        match foreign::detect(bytes) {
+            Detection::Unsure => {
                 self.begun = bytes.to_vec();
                 return Ok(());
             }
-            Told::Http1 => self.requests(bytes, service)?,
-            Told::Foreign(mut foreign) => {
+            Detection::Http1 => self.requests(bytes, service)?,
+            Detection::Foreign(mut foreign) => {
                 foreign.feed(bytes, self.listener, service)?;
                 self.foreign = Some(foreign);
             }

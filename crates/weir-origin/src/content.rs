@@ -24,7 +24,7 @@ impl Content {
     pub fn text(size: u64) -> Content {
         let mut random = SplitMix64::new(0);
         let mut text = Vec::new();
-        let size = bounded(size);
+        let size = bound_size(size);
         text.reserve_exact(size);
         // There are 32 of them.
         let words: Vec<&str> = WORDS.split(' ').collect();
@@ -36,8 +36,8 @@ impl Content {
             if line > 80 {
                 line = 0;
             }
-            let left = size - text.len();
-            text.extend(word.bytes().chain([end as u8]).take(left));
+            let remaining = size - text.len();
+            text.extend(word.bytes().chain([end as u8]).take(remaining));
         }
         Content(text.into())
     }
@@ -45,7 +45,7 @@ impl Content {
     /// Creates random bytes, always the same. They do not compress.
     pub fn noise(size: u64) -> Content {
         let mut random = SplitMix64::new(0);
-        let size = bounded(size);
+        let size = bound_size(size);
         let mut bytes: Vec<u8> =
             (0..size.div_ceil(8)).map(|_| random.next_u64()).flat_map(u64::to_le_bytes).collect();
         bytes.truncate(size);
@@ -86,6 +86,6 @@ impl fmt::Debug for Content {
 }
 
 /// Converts a size to an index; larger sizes could not be held in memory anyway.
-fn bounded(size: u64) -> usize {
+fn bound_size(size: u64) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
 }

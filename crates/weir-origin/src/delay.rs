@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use weir_model::study::{DelaySpec, Taken};
+use weir_model::study::{DelaySpec, Reduction};
 use weir_stats::SplitMix64;
 
 /// Draws delays.
@@ -29,8 +29,8 @@ impl Delays {
         if self.spec == DelaySpec::None {
             return 0;
         }
-        let left = 100 - u64::from(taken.min(Taken::MOST));
-        let (now_ns, delay) = (now_ns(), self.draw().saturating_mul(100) / left);
+        let percent_left = 100 - u64::from(taken.min(Reduction::MOST));
+        let (now_ns, delay) = (now_ns(), self.draw().saturating_mul(100) / percent_left);
         match &self.line {
             Some(line) => line.stand(now_ns, delay),
             None => now_ns.saturating_add(delay),
@@ -108,8 +108,8 @@ mod tests {
 
         let exponential = draws(DelaySpec::Exponential(ms(5)));
         // Four standard errors: 4 * 5 ms / sqrt(100000).
-        let mean = mean(&exponential);
-        assert!((mean - 5e6).abs() < 64e3, "{mean}");
+        let average = mean(&exponential);
+        assert!((average - 5e6).abs() < 64e3, "{average}");
         let above = exponential.iter().filter(|delay| **delay > 5e6).count() as f64 / 1e5;
         assert!((above - (-1_f64).exp()).abs() < 0.007, "{above}");
     }

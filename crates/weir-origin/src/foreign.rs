@@ -27,7 +27,7 @@ const MOST_HELD: usize = 128 * 1024;
 
 /// A complete request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Asked {
+struct ForeignRequest {
     /// Identifier of the request within its connection: a stream (HTTP/2) or a request id (FastCGI).
     id: u32,
     /// Index of the content of its answer, see [`Responses::content_of`].
@@ -47,16 +47,16 @@ struct Malformed;
 /// An implementation of one of the protocols.
 trait Protocol: Debug {
     /// Parses the bytes received and not used before, and returns how many were used. Complete requests are added to
-    /// `asked`, immediate replies to `out`.
+    /// `requests`, immediate replies to `out`.
     fn feed(
         &mut self,
         bytes: &[u8],
         responses: &Responses,
-        asked: &mut Vec<Asked>,
+        requests: &mut Vec<ForeignRequest>,
         out: &mut Vec<u8>,
     ) -> Result<usize, Malformed>;
 
-    fn answer(&mut self, asked: &Asked, responses: &Responses, out: &mut Vec<u8>);
+    fn answer(&mut self, request: &ForeignRequest, responses: &Responses, out: &mut Vec<u8>);
 
     /// Writes more of the answers for which the peer had no room.
     fn go_on(&mut self, _responses: &Responses, _out: &mut Vec<u8>) {}
@@ -66,7 +66,7 @@ trait Protocol: Debug {
 }
 
 /// Result of detecting a connection's protocol by its first bytes.
-pub(crate) enum Told {
+pub(crate) enum Detection {
     /// HTTP/1.1, or an unknown protocol.
     Http1,
     /// Not enough bytes to decide.
@@ -77,7 +77,7 @@ pub(crate) enum Told {
 
 /// Detects the protocol that begins with these bytes. No method of HTTP begins with a control character or a digit, or
 /// is `get` in small letters.
-pub(crate) fn told(first: &[u8]) -> Told {
+pub(crate) fn detect(first: &[u8]) -> Detection {
     let protocol: Box<dyn Protocol> = match first {
         [1, ..] => Box::new(fastcgi::FastCgi::default()),
         // The kinds of application that gateways name: WSGI (the default), PSGI, Rack, CGI, PHP.
@@ -86,10 +86,10 @@ pub(crate) fn told(first: &[u8]) -> Told {
         // The preface of HTTP/2 (RFC 9113 §3.4).
         [b'P', b'R', b'I', ..] => Box::new(http2::Http2::default()),
         [b'g', b'e', b't', b' ', ..] => Box::new(memcached::Memcached::default()),
-        b"P" | b"PR" | b"g" | b"ge" | b"get" => return Told::Unsure,
-        _ => return Told::Http1,
+        b"P" | b"PR" | b"g" | b"ge" | b"get" => return Detection::Unsure,
+        _ => return Detection::Http1,
     };
-    Told::Foreign(Box::new(Foreign {
+    Detection::Foreign(Box::new(Foreign {
         protocol,
         held: Vec::new(),
         waiting: BTreeMap::new(),
@@ -106,7 +106,7 @@ pub(crate) struct Foreign {
     /// The beginning of an incomplete message.
     held: Vec<u8>,
     /// Requests that wait for their answers, by due time and order of arrival.
-    waiting: BTreeMap<(u64, u64), Asked>,
+    waiting: BTreeMap<(u64, u64), ForeignRequest>,
     /// Number of requests so far.
     seen: u64,
     out: Vec<u8>,
@@ -133,25 +133,25 @@ impl Foreign {
         listener: u32,
         service: &mut Service,
     ) -> Result<(), Over> {
-        let mut asked = Vec::new();
+        let mut requests = Vec::new();
         let fed = if self.held.is_empty() {
-            let fed = (self.protocol).feed(bytes, &service.responses, &mut asked, &mut self.out);
-            let rest = bytes.get(*fed.as_ref().unwrap_or(&0)..);
-            self.held.extend_from_slice(rest.unwrap_or_default());
+            let fed = (self.protocol).feed(bytes, &service.responses, &mut requests, &mut self.out);
+            let unused = bytes.get(*fed.as_ref().unwrap_or(&0)..);
+            self.held.extend_from_slice(unused.unwrap_or_default());
             fed.map(|_| ())
         } else {
             self.held.extend_from_slice(bytes);
             let held = std::mem::take(&mut self.held);
-            let fed = (self.protocol).feed(&held, &service.responses, &mut asked, &mut self.out);
+            let fed = (self.protocol).feed(&held, &service.responses, &mut requests, &mut self.out);
             self.held = held;
             fed.map(|used| drop(self.held.drain(..used)))
         };
-        for asked in asked {
+        for request in requests {
             service.tallies[listener as usize].requests.add(1);
             service.first.came(|| service.now_ns());
             let due_ns = service.due(listener);
             self.seen += 1;
-            self.waiting.insert((due_ns, self.seen), asked);
+            self.waiting.insert((due_ns, self.seen), request);
         }
         if fed.is_err() || self.held.len() > MOST_HELD {
             service.tallies[listener as usize].bad_requests.add(1);
@@ -175,11 +175,11 @@ impl Foreign {
                 self.sent = 0;
                 self.protocol.go_on(&service.responses, &mut self.out);
             }
-            let rest = &self.out[self.sent..];
-            if rest.is_empty() {
+            let unsent = &self.out[self.sent..];
+            if unsent.is_empty() {
                 break;
             }
-            match net::send(socket, rest, SendFlags::NOSIGNAL) {
+            match net::send(socket, unsent, SendFlags::NOSIGNAL) {
                 Ok(sent) => {
                     tally.sent_bytes.add(sent as u64);
                     self.sent += sent;
@@ -197,8 +197,8 @@ impl Foreign {
             && let Some(first) = self.waiting.first_entry()
             && (first.key().0 == 0 || first.key().0 <= service.now_ns())
         {
-            let asked = first.remove();
-            self.protocol.answer(&asked, &service.responses, &mut self.out);
+            let request = first.remove();
+            self.protocol.answer(&request, &service.responses, &mut self.out);
             service.tallies[listener as usize].responses.add(1);
         }
     }

@@ -69,12 +69,11 @@ impl Listeners {
     /// Adds a listener at a position.
     pub(crate) fn open(&self, place: usize, socket: OwnedFd) -> io::Result<()> {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        let free = sockets.get_mut(place).filter(|place| place.is_none());
-        let free = free.ok_or_else(|| {
+        let slot = sockets.get_mut(place).filter(|slot| slot.is_none()).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, "there is a listener already")
         })?;
         epoll::add(&self.epoll, &socket, data(place), EventFlags::IN)?;
-        *free = Some(Arc::new(socket));
+        *slot = Some(Arc::new(socket));
         Ok(())
     }
 

@@ -63,21 +63,16 @@ impl Responses {
     /// Fails if the configuration describes an invalid response.
     pub(crate) fn new(config: &OriginConfig) -> io::Result<Responses> {
         check(config)?;
-        let others = config.sizes.iter().map(|&size| Content::text(size));
+        let files = config.sizes.iter().map(|&size| Content::text(size));
         let mut contents: Vec<Content> =
-            std::iter::once(config.content.clone()).chain(others).collect();
+            std::iter::once(config.content.clone()).chain(files).collect();
         if has_no_content(config.status) {
             contents.fill(Content::from(Vec::new()));
         }
-        let fixed = |bytes: &str, closes: bool| Response {
-            front: bytes.as_bytes().to_vec(),
-            has_tail: false,
-            closes,
-            is_answer: false,
-        };
         let bad = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\
             Content-Length: 12\r\n\r\nbad request\n";
-        let mut all = vec![fixed(bad, true), fixed("HTTP/1.1 100 Continue\r\n\r\n", false)];
+        let mut all =
+            vec![fixed_response(bad, true), fixed_response("HTTP/1.1 100 Continue\r\n\r\n", false)];
         for content in &contents {
             all.extend(answers(config, content.bytes()));
         }
@@ -115,8 +110,7 @@ impl Responses {
 
     /// Returns the index of the content for a request target.
     pub(crate) fn content_of(&self, target: &[u8]) -> usize {
-        let mut known = self.targets.iter();
-        known.position(|one| one == target).map_or(0, |at| at + 1)
+        self.targets.iter().position(|file| file == target).map_or(0, |index| index + 1)
     }
 
     /// Returns the content with this index.
@@ -172,27 +166,37 @@ impl Responses {
 }
 
 /// Creates all answers with this content: to GET and HEAD, for each value of `Connection`.
+fn fixed_response(bytes: &str, closes: bool) -> Response {
+    Response { front: bytes.as_bytes().to_vec(), has_tail: false, closes, is_answer: false }
+}
+
 fn answers(config: &OriginConfig, content: &[u8]) -> [Response; ANSWERS] {
-    let answer = |connection: &str, closes: bool, to_head: bool| {
-        let mut front = head(config, content.len(), connection);
-        let content = if to_head { &[] } else { content };
-        front.extend_from_slice(&content[..content.len().min(INLINE)]);
-        Response { front, has_tail: content.len() > INLINE, closes, is_answer: true }
-    };
     let close = "Connection: close\r\n";
     let keep_alive = "Connection: keep-alive\r\n";
     [
-        answer("", false, false),
-        answer("", false, true),
-        answer(keep_alive, false, false),
-        answer(keep_alive, false, true),
-        answer(close, true, false),
-        answer(close, true, true),
+        build_answer(config, content, "", false, false),
+        build_answer(config, content, "", false, true),
+        build_answer(config, content, keep_alive, false, false),
+        build_answer(config, content, keep_alive, false, true),
+        build_answer(config, content, close, true, false),
+        build_answer(config, content, close, true, true),
     ]
 }
 
+fn build_answer(
+    config: &OriginConfig,
+    content: &[u8],
+    connection: &str,
+    closes: bool,
+    to_head: bool,
+) -> Response {
+    let mut front = head(config, content.len(), connection);
+    let content = if to_head { &[] } else { content };
+    front.extend_from_slice(&content[..content.len().min(INLINE)]);
+    Response { front, has_tail: content.len() > INLINE, closes, is_answer: true }
+}
+
 fn check(config: &OriginConfig) -> io::Result<()> {
-    let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     if !(200..=599).contains(&config.status) {
         return refuse(format!("status {} is not within 200 to 599", config.status));
     }
@@ -203,8 +207,7 @@ fn check(config: &OriginConfig) -> io::Result<()> {
     let content_type = ("Content-Type".to_owned(), config.content_type.clone());
     for (name, value) in config.fields.iter().chain([&content_type]) {
         if !weir_http::is_token(name) {
-            let name = name.escape_debug();
-            return refuse(format!("field name `{name}` is not a token"));
+            return refuse(format!("field name `{}` is not a token", name.escape_debug()));
         }
         let framing = ["connection", "content-length", "transfer-encoding"];
         if framing.iter().any(|field| name.eq_ignore_ascii_case(field)) {
@@ -217,17 +220,21 @@ fn check(config: &OriginConfig) -> io::Result<()> {
     Ok(())
 }
 
+fn refuse(why: String) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+}
+
 /// Returns the fields of an answer, the same in all protocols.
 fn fields(config: &OriginConfig, length: usize) -> impl Iterator<Item = (&str, String)> {
     let has_content = !has_no_content(config.status);
     let content_type = (!config.content_type.is_empty())
         .then_some(&config.content_type)
         .map(|kind| ("Content-Type", kind.clone()));
-    let own = config.fields.iter();
+    let fields = config.fields.iter();
     std::iter::once(("Server", "weir".to_owned()))
         .chain(content_type.filter(|_| has_content))
         .chain(has_content.then(|| ("Content-Length", length.to_string())))
-        .chain(own.map(|(name, value)| (name.as_str(), value.clone())))
+        .chain(fields.map(|(name, value)| (name.as_str(), value.clone())))
 }
 
 fn cgi_head(config: &OriginConfig, length: usize) -> Vec<u8> {
@@ -272,12 +279,12 @@ fn write_length(block: &mut Vec<u8>, length: usize) {
         return block.push(length as u8);
     }
     block.push(MOST as u8);
-    let mut rest = length - MOST;
-    while rest > MOST {
-        block.push((rest & MOST) as u8 | 0x80);
-        rest >>= 7;
+    let mut remaining = length - MOST;
+    while remaining > MOST {
+        block.push((remaining & MOST) as u8 | 0x80);
+        remaining >>= 7;
     }
-    block.push(rest as u8);
+    block.push(remaining as u8);
 }
 
 fn has_no_content(status: u16) -> bool {

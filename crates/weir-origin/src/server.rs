@@ -101,15 +101,11 @@ impl Origin {
     /// listened on.
     pub fn open(&self, place: usize, wanted: SocketAddr) -> io::Result<SocketAddr> {
         let mut address = wanted;
-        let why = |address: SocketAddr| {
-            move |error: io::Error| {
-                io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
-            }
-        };
         let shared = self.listeners.len() > 1;
         let mut opened = Vec::new();
         for _ in &self.listeners {
-            let socket = listener::listen(address, self.backlog, shared).map_err(why(address))?;
+            let socket = listener::listen(address, self.backlog, shared)
+                .map_err(|error| listen_error(error, address))?;
             // The first thread learns the port when any will do; the others share it.
             address = listener::address(&socket)?;
             opened.push(socket);
@@ -117,7 +113,7 @@ impl Origin {
         let mut pairs = self.listeners.iter().zip(opened);
         match pairs.try_for_each(|(of_thread, socket)| of_thread.open(place, socket)) {
             Ok(()) => Ok(address),
-            Err(error) => Err(why(address)(error)),
+            Err(error) => Err(listen_error(error, address)),
         }
     }
 
@@ -146,7 +142,8 @@ impl Origin {
         self.listeners.push(Arc::clone(&listeners));
         let (started, start) = mpsc::sync_channel(1);
         let shared = Arc::clone(shared);
-        let body = move || {
+        let builder = thread::Builder::new().name(format!("origin-{index}"));
+        let thread = builder.spawn(move || {
             let worker = prepare(cpu).and_then(|()| {
                 let seed =
                     shared.config.seed.wrapping_add(index.wrapping_mul(0x5851_f42d_4c95_7f2d));
@@ -171,8 +168,7 @@ impl Origin {
             if let Some(worker) = worker {
                 worker.run();
             }
-        };
-        let thread = thread::Builder::new().name(format!("origin-{index}")).spawn(body)?;
+        })?;
         self.threads.push(thread);
         self.thread_ids.push(
             start
@@ -204,6 +200,10 @@ impl Origin {
 
     /// Stops the server. Its connections are closed and its ports free when this returns.
     pub fn stop(self) {}
+}
+
+fn listen_error(error: io::Error, address: SocketAddr) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
 }
 
 impl Drop for Origin {

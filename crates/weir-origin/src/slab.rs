@@ -41,16 +41,16 @@ impl<T> Slab<T> {
     }
 
     pub(crate) fn insert(&mut self, value: T) -> Key {
-        if let Some(place) = self.free.pop() {
-            let entry = &mut self.entries[place as usize];
+        if let Some(index) = self.free.pop() {
+            let entry = &mut self.entries[index as usize];
             entry.value = Some(value);
             let turn = entry.turn;
-            return Key { place, turn };
+            return Key { place: index, turn };
         }
         // Fits: each entry holds a descriptor, of which there are at most 2^31.
-        let place = self.entries.len() as u32;
+        let index = self.entries.len() as u32;
         self.entries.push(Entry { turn: 0, value: Some(value) });
-        Key { place, turn: 0 }
+        Key { place: index, turn: 0 }
     }
 
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {

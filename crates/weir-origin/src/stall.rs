@@ -60,12 +60,12 @@ impl Stalls {
 
     /// Returns the end of the current stall, if there is one. A stall that ended unobserved counts as past.
     pub(crate) fn end_of_current(&mut self, first: &FirstRequest, now_ns: u64) -> Option<u64> {
-        let first = first.get()?;
+        let first_ns = first.get()?;
         while let Some((begin, end)) = self.to_come.last() {
-            if now_ns < first.saturating_add(*begin) {
+            if now_ns < first_ns.saturating_add(*begin) {
                 return None;
             }
-            let end = first.saturating_add(*end);
+            let end = first_ns.saturating_add(*end);
             if now_ns < end {
                 return Some(end);
             }
@@ -83,10 +83,6 @@ mod tests {
 
     #[test]
     fn stalls_are_counted_from_the_first_request() {
-        let stall = |at, length| Stall {
-            at: Duration::from_nanos(at),
-            length: Duration::from_nanos(length),
-        };
         let mut stalls = Stalls::new(&[stall(500, 100), stall(100, 50), stall(120, 100)]);
         let first = FirstRequest::new();
         assert_eq!(stalls.next_begin(&first), None);
@@ -108,5 +104,9 @@ mod tests {
         assert_eq!(stalls.next_begin(&first), Some(1500));
         assert_eq!(stalls.end_of_current(&first, 9999), None, "nobody looked");
         assert!(stalls.is_over());
+    }
+
+    fn stall(at: u64, length: u64) -> Stall {
+        Stall { at: Duration::from_nanos(at), length: Duration::from_nanos(length) }
     }
 }

@@ -327,13 +327,13 @@ impl Catalog {
     /// Returns the quantities of a proxy, without members that do not exist for it.
     fn quantities_of(&self, proxy: ProxyKind) -> Quantities {
         let all = &self.shared.quantities;
-        let is_there = |id: &String| all.contains_key(id) || self.get(proxy, id).is_some();
         all.iter()
             .map(|(name, quantity)| {
-                let mut quantity = quantity.clone();
-                quantity.smallest_of.retain(is_there);
-                quantity.first_of.retain(is_there);
-                (name.clone(), quantity)
+                let mut of_proxy = quantity.clone();
+                for ids in [&mut of_proxy.smallest_of, &mut of_proxy.first_of] {
+                    ids.retain(|id| all.contains_key(id) || self.get(proxy, id).is_some());
+                }
+                (name.clone(), of_proxy)
             })
             .collect()
     }
@@ -348,15 +348,16 @@ impl Catalog {
     /// Returns a description of the output in which a proxy's effective configuration is read, such as "what nginx -T
     /// prints".
     pub fn asked(&self, proxy: ProxyKind) -> &str {
-        let mut asked = self.rows(proxy).filter_map(|rows| rows.asked.as_deref());
-        asked.next().unwrap_or("nothing: it is not asked")
+        self.rows(proxy)
+            .find_map(|rows| rows.asked.as_deref())
+            .unwrap_or("nothing: it is not asked")
     }
 
     /// Formats a piece of a proxy's configuration as a line for people: `http { gzip on; }`.
     pub fn line(&self, proxy: ProxyKind, context: &Context, text: &str) -> String {
-        let lines = || self.rows(proxy).map(|rows| &rows.lines);
-        let own = lines().find_map(|lines| lines.get(context.name()));
-        let line = own.or_else(|| lines().find_map(|lines| lines.get(OTHER)));
+        let line = [context.name(), OTHER]
+            .into_iter()
+            .find_map(|name| self.rows(proxy).find_map(|rows| rows.lines.get(name)));
         line.map_or("{context}: {text}", String::as_str)
             .replace("{context}", context.name())
             .replace("{text}", text)
@@ -437,23 +438,27 @@ impl Catalog {
 
 /// Normalizes an id for comparison: `-` becomes `_`, and a path below /proc/sys gets dots.
 fn folded(id: &str) -> String {
-    let id = id.strip_prefix("/proc/sys/").unwrap_or(id);
-    id.replace('-', "_").replace('/', ".").to_ascii_lowercase()
+    let id = id.strip_prefix("/proc/sys/").unwrap_or(id).replace('-', "_");
+    id.replace('/', ".").to_ascii_lowercase()
 }
 
 /// Returns the edit distance between an id and `wanted`, both folded. `None` if it is too large for `wanted` to mean
 /// this id.
 fn distance(id: &str, wanted: &str) -> Option<usize> {
-    let near = |id: &str, wanted: &str| {
-        let distance = strsim::damerau_levenshtein(id, wanted);
-        (distance <= id.len().div_ceil(3)).then_some(distance)
-    };
-    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
     // `nofile` for `rlimit_nofile`: the end of a name is as good as all of it.
     let is_end =
         wanted.len() >= 4 && id.strip_suffix(wanted).is_some_and(|rest| rest.ends_with(['_', '.']));
     // By the last word alone it is a little less sure.
-    let by_last_word = near(&last(id), &last(wanted)).map(|distance| distance + 1);
-    let all = [near(id, wanted), by_last_word, is_end.then_some(1)];
+    let by_last_word = near_distance(last_word(id), last_word(wanted)).map(|distance| distance + 1);
+    let all = [near_distance(id, wanted), by_last_word, is_end.then_some(1)];
     all.into_iter().flatten().min()
+}
+
+fn near_distance(id: &str, wanted: &str) -> Option<usize> {
+    let distance = strsim::damerau_levenshtein(id, wanted);
+    (distance <= id.len().div_ceil(3)).then_some(distance)
+}
+
+fn last_word(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or_default()
 }

@@ -228,20 +228,24 @@ impl Clients {
     ) -> Option<ClientLimits> {
         let limits = means.descriptors;
         let per_client = self.per_client.get(&role)?;
-        let number = |id: &str| settings.get(id).and_then(|level| level.parse::<u64>().ok());
         let processes = if self.one_process {
             1
         } else {
-            number(&self.workers).unwrap_or(means.cpus_online).max(1)
+            read_number(settings, &self.workers).unwrap_or(means.cpus_online).max(1)
         };
-        let connections = number(&self.connections)?;
-        let descriptors = self.descriptors.iter().find_map(|id| number(id));
+        let connections = read_number(settings, &self.connections)?;
         let inherited = if self.raises_descriptors { limits.hard } else { limits.soft };
-        let descriptors = descriptors.unwrap_or(inherited).min(limits.hard);
-        let left = |of_worker: u64| of_worker.saturating_mul(processes).saturating_sub(means.held);
+        let descriptors = self
+            .descriptors
+            .iter()
+            .find_map(|id| read_number(settings, id))
+            .unwrap_or(inherited)
+            .min(limits.hard);
+        let [connections, descriptors] = [connections, descriptors]
+            .map(|of_worker| of_worker.saturating_mul(processes).saturating_sub(means.held));
         Some(ClientLimits {
-            connections: left(connections) / per_client.connections.max(1),
-            descriptors: left(descriptors) / per_client.descriptors.max(1),
+            connections: connections / per_client.connections.max(1),
+            descriptors: descriptors / per_client.descriptors.max(1),
         })
     }
 }
@@ -308,13 +312,14 @@ impl Constraint {
                 )
             }
             Rule::NotWith { setting, levels } => {
-                let other = facts.level(setting)?;
+                let other_level = facts.level(setting)?;
                 let fails = match self.severity {
                     Severity::Warning => "has no effect",
                     Severity::Error => "does not work",
                 };
-                let message = || format!("`{id}` {fails} while `{setting}` is `{other}`");
-                let message = levels.contains(other).then(message)?;
+                let message = levels
+                    .contains(other_level)
+                    .then(|| format!("`{id}` {fails} while `{setting}` is `{other_level}`"))?;
                 (Some(setting.clone()), message)
             }
             Rule::OnlyRole(only) => (
@@ -342,16 +347,7 @@ impl Facts<'_> {
     /// Returns the first of `settings` that has a level, else the machine's limit `otherwise`, else the kernel's
     /// default of one of them.
     fn limit(&self, settings: [Option<&String>; 2], otherwise: Option<Limit>) -> Option<Bound> {
-        let of = |levels: &Settings, note: &str| {
-            settings.into_iter().flatten().find_map(|id| {
-                Some(Bound {
-                    number: first_number(levels.get(id)?)?,
-                    name: format!("{note}`{id}`"),
-                    id: Some(id.clone()),
-                })
-            })
-        };
-        of(self.settings, "")
+        find_bound(settings, self.settings, "")
             .or_else(|| {
                 let limit = otherwise?;
                 let number = match limit {
@@ -360,6 +356,20 @@ impl Facts<'_> {
                 let (name, id) = (limit.words().to_owned(), None);
                 Some(Bound { number, name, id })
             })
-            .or_else(|| of(self.kernel, "the kernel's default of "))
+            .or_else(|| find_bound(settings, self.kernel, "the kernel's default of "))
     }
+}
+
+fn read_number(settings: &Settings, id: &str) -> Option<u64> {
+    settings.get(id)?.parse().ok()
+}
+
+fn find_bound(ids: [Option<&String>; 2], levels: &Settings, note: &str) -> Option<Bound> {
+    ids.into_iter().flatten().find_map(|id| {
+        Some(Bound {
+            number: first_number(levels.get(id)?)?,
+            name: format!("{note}`{id}`"),
+            id: Some(id.clone()),
+        })
+    })
 }

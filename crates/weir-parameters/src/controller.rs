@@ -156,17 +156,17 @@ pub struct Restarts {
 
 /// Objects and means that a study lets weir use for its arms. They decide where settings are written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct ControllerMeans {
     /// Objects that the study names, by their name in the controller's file.
     pub objects: BTreeSet<String>,
     /// Means by which pods get kernel settings.
     pub sysctls: SysctlMeans,
 }
 
-impl Given {
+impl ControllerMeans {
     /// Returns the means of a study that names these objects.
-    pub fn of<T>(objects: &BTreeMap<String, T>, sysctls: SysctlMeans) -> Given {
-        Given { objects: objects.keys().cloned().collect(), sysctls }
+    pub fn of<T>(objects: &BTreeMap<String, T>, sysctls: SysctlMeans) -> ControllerMeans {
+        ControllerMeans { objects: objects.keys().cloned().collect(), sysctls }
     }
 }
 
@@ -209,8 +209,7 @@ impl Controller {
             BUILTIN
                 .iter()
                 .map(|(name, text)| {
-                    let read: Result<Controller, _> = serde_saphyr::from_str(text);
-                    let read = read.expect(
+                    let read: Controller = serde_saphyr::from_str(text).expect(
                         "the embedded files are data of this crate and its tests read them",
                     );
                     Controller { name: (*name).to_owned(), ..read }
@@ -249,7 +248,12 @@ impl Controller {
     ///
     /// # Errors
     /// Returns an error if the controller cannot set the parameter or the level.
-    pub fn place(&self, row: &Parameter, level: &str, means: &Given) -> Result<Placed, Unplaced> {
+    pub fn place(
+        &self,
+        row: &Parameter,
+        level: &str,
+        means: &ControllerMeans,
+    ) -> Result<Placed, Unplaced> {
         match (row.scope, self.spelling(row, means)) {
             (scope, _) if scope.is_kernel() => self.place_sysctl(row, level, means.sysctls),
             (Scope::Workload, _) => self.place_in_workload(row, level),
@@ -322,7 +326,7 @@ impl Controller {
         &self,
         row: &Parameter,
         level: &str,
-        means: &Given,
+        means: &ControllerMeans,
     ) -> Option<(String, Value)> {
         let placed = self.place(row, level, means).ok()?;
         let at = self.helm.get(&placed.object)?;
@@ -358,7 +362,11 @@ impl Controller {
     }
 
     /// Returns the controller's spelling of a row for a study with these means.
-    fn spelling<'r>(&self, row: &'r Parameter, means: &Given) -> Option<Cow<'r, Spelling>> {
+    fn spelling<'r>(
+        &self,
+        row: &'r Parameter,
+        means: &ControllerMeans,
+    ) -> Option<Cow<'r, Spelling>> {
         let usual = row.controllers.get(&self.name)?;
         let file = usual.file.as_ref();
         if let Some(key) = file.filter(|_| means.objects.contains(FILE)) {
@@ -368,7 +376,7 @@ impl Controller {
                 ..usual.clone()
             }));
         }
-        let own = usual
+        let spelling = usual
             .route
             .as_deref()
             .filter(|route| {
@@ -376,19 +384,18 @@ impl Controller {
                 object.is_some_and(|object| means.objects.contains(object))
             })
             .unwrap_or(usual);
-        Some(Cow::Borrowed(own))
+        Some(Cow::Borrowed(spelling))
     }
 
     /// Returns the object and the pointer for a spelling. If the spelling names no object, that is the one that every
     /// study names.
     fn site_of(&self, spelling: &Spelling) -> Option<(&String, &String)> {
-        let is_always_there = |role: &String| {
-            let kinds = self.objects.get(role);
-            kinds.is_some_and(|kinds| !kinds.optional)
-        };
         match &spelling.object {
             Some(object) => self.rows.get_key_value(object),
-            None => self.rows.iter().find(|(role, _)| is_always_there(role)),
+            None => self
+                .rows
+                .iter()
+                .find(|(role, _)| self.objects.get(*role).is_some_and(|kinds| !kinds.optional)),
         }
     }
 
@@ -412,14 +419,18 @@ impl Controller {
 
     /// Returns the places of all settings of an arm. Settings that the controller cannot place are left out; a study
     /// with them is refused before.
-    pub fn placed(&self, catalog: &Catalog, settings: &Settings, means: &Given) -> Vec<Placed> {
+    pub fn placed(
+        &self,
+        catalog: &Catalog,
+        settings: &Settings,
+        means: &ControllerMeans,
+    ) -> Vec<Placed> {
         let rows = settings
             .iter()
             .filter_map(|(id, level)| Some((catalog.get(self.proxy, id)?, &**level)));
-        let is_together = |row: &Parameter| {
+        let (together, others): (Vec<_>, Vec<_>) = rows.partition(|(row, _)| {
             row.scope == Scope::KernelNetns && means.sysctls == SysctlMeans::InitContainer
-        };
-        let (together, others): (Vec<_>, Vec<_>) = rows.partition(|(row, _)| is_together(row));
+        });
         let init = self.init_container(&together).filter(|_| !together.is_empty());
         others
             .into_iter()
@@ -431,10 +442,8 @@ impl Controller {
     /// Returns true if `found`, read from the data plane, shows that a parameter is in force at `level`. For a word
     /// that stands for a number, such as `auto`, any number will do.
     pub fn is_in_force(row: &Parameter, level: &str, found: &str) -> bool {
-        let is_word = || row.level.words().any(|word| word == level);
-        let is_number = found.parse::<u64>().is_ok();
-        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        words(level) == words(found) || (is_number && is_word())
+        level.split_whitespace().eq(found.split_whitespace())
+            || (found.parse::<u64>().is_ok() && row.level.words().any(|word| word == level))
     }
 }
 

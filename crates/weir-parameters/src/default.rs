@@ -87,8 +87,8 @@ impl<'de> Visitor<'de> for OneOrMore {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Defaults, A::Error> {
-        let one = DefaultLevel::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(Defaults(vec![one]))
+        let level = DefaultLevel::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Defaults(vec![level]))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Defaults, A::Error> {
@@ -123,7 +123,6 @@ mod tests {
     #[test]
     fn a_version_has_the_newest_default_that_is_not_newer() {
         let some = defaults(&[("128", None), ("4096", Some("5.4")), ("1", Some("5.10"))]);
-        let at = |version| some.at(version).level.as_deref().unwrap_or_default().to_owned();
         for (version, level) in [
             ("4.19.0", "128"),
             ("5.4.0-rc1", "4096"),
@@ -134,7 +133,7 @@ mod tests {
             ("", "128"),
             ("nonsense", "128"),
         ] {
-            assert_eq!(at(version), level, "{version}");
+            assert_eq!(some.at(version).level.as_deref().unwrap_or_default(), level, "{version}");
         }
         assert_eq!(some.newest().level.as_deref(), Some("1"));
         assert_eq!(some.only("5.9").newest().level.as_deref(), Some("4096"));
@@ -146,13 +145,14 @@ mod tests {
 
     #[test]
     fn a_file_gives_one_or_a_list() {
-        let read = |text: &str| serde_saphyr::from_str::<Defaults>(text);
-        let one = read("{level: \"1\"}").expect("one default");
-        assert_eq!(one, defaults(&[("1", None)]));
-        let two = read("[{level: \"1\"}, {level: \"2\", since: \"5.4\"}]").expect("two defaults");
+        let single: Defaults = serde_saphyr::from_str("{level: \"1\"}").expect("one default");
+        assert_eq!(single, defaults(&[("1", None)]));
+        let two: Defaults =
+            serde_saphyr::from_str("[{level: \"1\"}, {level: \"2\", since: \"5.4\"}]")
+                .expect("two defaults");
         assert_eq!(two, defaults(&[("1", None), ("2", Some("5.4"))]));
         for wrong in ["[]", "5", "{levle: \"1\"}"] {
-            assert!(read(wrong).is_err(), "{wrong}");
+            assert!(serde_saphyr::from_str::<Defaults>(wrong).is_err(), "{wrong}");
         }
     }
 }

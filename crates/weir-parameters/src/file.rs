@@ -101,14 +101,13 @@ pub(crate) fn check(files: &[Rows]) -> Result<(), CatalogError> {
         contexts.extend(rows.contexts.keys().map(String::as_str));
         for row in &rows.parameters {
             // What goes with every proxy is there for each of them, whichever file it stands in.
-            let of = rows.proxy.filter(|_| row.scope.is_configuration());
-            if !all.add(of, row) {
+            let proxy = rows.proxy.filter(|_| row.scope.is_configuration());
+            if !all.add(proxy, row) {
                 return Err(rows.refuse(&row.id, "the id is there twice"));
             }
         }
         for (name, quantity) in &rows.quantities {
-            let quantity = quantity.clone();
-            if all.quantities.insert(name.clone(), quantity).is_some() {
+            if all.quantities.insert(name.clone(), quantity.clone()).is_some() {
                 return Err(rows.refuse(name, "the quantity is there twice"));
             }
         }
@@ -154,25 +153,23 @@ impl<'a> All<'a> {
     /// Returns the row that an id means in a proxy's file. For rows that go with every proxy (`None`), the row may be
     /// any proxy's.
     fn get(&self, of: Option<ProxyKind>, id: &str) -> Option<&'a Parameter> {
-        let mut seen = self
-            .rows
+        self.rows
             .get(id)?
             .iter()
-            .filter(|(other, _)| of.is_none() || other.is_none() || *other == of);
-        seen.next().map(|(_, row)| *row)
+            .find(|(other, _)| of.is_none() || other.is_none() || *other == of)
+            .map(|(_, row)| *row)
     }
 
     fn check_row(&self, row: &Parameter, of: Option<ProxyKind>) -> Result<(), String> {
-        let levels = row.default.all().iter().filter_map(|d| d.level.as_ref());
-        let written = row.writes.iter().flat_map(|w| w.only.iter().chain(&w.except));
+        let defaults = row.default.all().iter().filter_map(|d| d.level.as_ref());
         let off = row.shows.iter().flat_map(|shows| &shows.off);
-        let written = written.chain(off);
+        let written = row.writes.iter().flat_map(|w| w.only.iter().chain(&w.except)).chain(off);
         let spelled = row
             .controllers
             .values()
             .flat_map(Spelling::all)
             .flat_map(|c| c.values.keys().chain(&c.except));
-        let levels = levels.chain(&row.debian).chain(written).chain(spelled);
+        let levels = defaults.chain(&row.debian).chain(written).chain(spelled);
         check_levels(row, levels)?;
         if let EffectiveFrom::Transport { bypassed } = &row.effective {
             check_levels(row, bypassed.keys())?;
@@ -191,10 +188,10 @@ impl<'a> All<'a> {
                 Rule::OnlyRole(_) => continue,
             };
             for setting in settings.into_iter().flatten() {
-                let other = self
+                let other_row = self
                     .get(of, setting)
                     .ok_or_else(|| format!("a constraint names `{setting}`, which is not there"))?;
-                check_levels(other, levels)?;
+                check_levels(other_row, levels)?;
             }
         }
         Ok(())
@@ -270,15 +267,16 @@ impl<'a> All<'a> {
 
 /// Checks that a controller's spelling has no placeholders but those of the level, and is JSON if it says so.
 fn check_spellings(row: &Parameter) -> Result<(), String> {
-    let all = || row.controllers.values().flat_map(Spelling::all);
-    for of in all().filter(|of| of.json) {
-        let is_json = |text: &&String| serde_json::from_str::<serde_json::Value>(text).is_ok();
-        if let Some(text) = of.values.values().find(|text| !is_json(text)) {
+    for spelling in row.controllers.values().flat_map(Spelling::all).filter(|of| of.json) {
+        let mut texts = spelling.values.values();
+        if let Some(text) =
+            texts.find(|text| serde_json::from_str::<serde_json::Value>(text).is_err())
+        {
             return Err(format!("`{text}` is to be JSON (`json: true`) and is not"));
         }
     }
-    let mut names =
-        all().filter_map(|of| of.text.as_ref()).flat_map(|text| template::placeholders(text));
+    let texts = row.controllers.values().flat_map(Spelling::all).filter_map(|of| of.text.as_ref());
+    let mut names = texts.flat_map(|text| template::placeholders(text));
     match names.find(|name| !template::LEVELS.contains(name)) {
         Some(unknown) => Err(format!("`{unknown}` is no placeholder")),
         None => Ok(()),
@@ -287,14 +285,15 @@ fn check_spellings(row: &Parameter) -> Result<(), String> {
 
 /// Checks that a row has what its scope requires and nothing that its scope excludes.
 fn check_scope(row: &Parameter, proxy: Option<ProxyKind>) -> Result<(), String> {
-    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    // A sysctl may be named after an interface; nothing here can climb out of /proc/sys.
-    let dotted = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     if row.scope.is_kernel() {
         let EffectiveFrom::Sysctl { name } = &row.effective else {
             return Err("a kernel parameter is read as `effective: {sysctl: {name}}`".to_owned());
         };
-        if ![&row.id, name].into_iter().all(|name| is_dotted(name, dotted)) {
+        // A sysctl may be named after an interface; nothing here can climb out of /proc/sys.
+        if ![&row.id, name]
+            .into_iter()
+            .all(|name| is_dotted(name, |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c)))
+        {
             return Err("a sysctl's name is words with dots between them, as sysctl(8) has it, \
                         such as `net.core.somaxconn`"
                 .to_owned());
@@ -306,7 +305,9 @@ fn check_scope(row: &Parameter, proxy: Option<ProxyKind>) -> Result<(), String> 
         }
         return check_kernel_level(row);
     }
-    if row.id.is_empty() || !row.id.chars().all(lower) {
+    if row.id.is_empty()
+        || !row.id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    {
         return Err("an id has lower-case letters, digits and `_` only".to_owned());
     }
     match (&row.effective, row.scope) {

@@ -47,11 +47,11 @@ pub(crate) fn cpus(text: &str) -> Option<String> {
 
 /// Spells an amount of memory like the API server of Kubernetes, with the largest binary unit that divides it.
 pub(crate) fn memory(text: &str) -> Option<String> {
-    let bytes = match text.strip_suffix('i') {
+    let parsed = match text.strip_suffix('i') {
         Some(_) => parse_bytes(&format!("{text}B")),
         None => parse_bytes(text),
     };
-    let bytes = bytes.ok().filter(|bytes| *bytes >= 1 << 20)?;
+    let bytes = parsed.ok().filter(|bytes| *bytes >= 1 << 20)?;
     let mut fitting = [("Gi", 30), ("Mi", 20), ("Ki", 10)]
         .into_iter()
         .filter(|(_, bits)| bytes % (1 << bits) == 0);
@@ -63,11 +63,10 @@ pub(crate) fn memory(text: &str) -> Option<String> {
 
 /// Spells `count` numbers in ascending order, each from `min` to `max`.
 pub(crate) fn integers(text: &str, count: usize, min: u64, max: u64) -> Option<String> {
-    let numbers: Option<Vec<u64>> = text.split_whitespace().map(integer).collect();
-    let numbers = numbers.filter(|numbers| numbers.len() == count && numbers.is_sorted())?;
-    let within = |number: &u64| (min..=max).contains(number);
+    let parsed: Option<Vec<u64>> = text.split_whitespace().map(integer).collect();
+    let numbers = parsed.filter(|numbers| numbers.len() == count && numbers.is_sorted())?;
     let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
-    numbers.iter().all(within).then(|| words.join(" "))
+    numbers.iter().all(|number| (min..=max).contains(number)).then(|| words.join(" "))
 }
 
 /// Spells ports in ascending order, with neighbours and overlaps merged into ranges, as the kernel shows them after
@@ -157,10 +156,10 @@ pub(crate) fn media_types(text: &str) -> Option<String> {
 
 /// Spells a selection of `words` in their order there. Returns `None` for repeated or unknown words.
 pub(crate) fn set(text: &str, words: &[String]) -> Option<String> {
-    let given: Vec<&str> = text.split_whitespace().collect();
-    let known = words.iter().filter(|word| given.contains(&&***word));
-    let known: Vec<&str> = known.map(String::as_str).collect();
-    (!known.is_empty() && known.len() == given.len()).then(|| known.join(" "))
+    let chosen: Vec<&str> = text.split_whitespace().collect();
+    let ordered: Vec<&str> =
+        words.iter().map(String::as_str).filter(|word| chosen.contains(word)).collect();
+    (!ordered.is_empty() && ordered.len() == chosen.len()).then(|| ordered.join(" "))
 }
 
 /// Returns true if the text holds only characters that names and operators of openssl-ciphers(1) are made of.

@@ -167,11 +167,11 @@ impl LevelKind {
     /// # Errors
     /// Returns an error if `level` is not a level of this kind.
     pub fn check(&self, level: &str) -> Result<String, LevelError> {
-        let level = level.trim();
-        self.canonical(level).ok_or_else(|| LevelError {
-            level: level.to_owned(),
+        let trimmed = level.trim();
+        self.canonical(trimmed).ok_or_else(|| LevelError {
+            level: trimmed.to_owned(),
             allowed: self.allowed(),
-            nearest: self.nearest(level),
+            nearest: self.nearest(trimmed),
         })
     }
 
@@ -378,8 +378,8 @@ impl LevelKind {
                 Some(write_duration(duration.clamp(*min, *max)))
             }
             LevelKind::Integers { names, min, max } => {
-                let numbers: Option<Vec<u64>> = level.split([' ', ',', '-']).map(integer).collect();
-                let mut numbers = numbers?;
+                let mut numbers: Vec<u64> =
+                    level.split([' ', ',', '-']).map(integer).collect::<Option<_>>()?;
                 numbers.sort_unstable();
                 let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
                 integers(&words.join(" "), names.len(), *min, *max)

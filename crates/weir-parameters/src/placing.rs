@@ -17,11 +17,11 @@ const LONGEST_PREFIX: usize = 253;
 /// Returns true if a text has only letters, digits and the characters in `between`, and begins and ends with a letter
 /// or digit.
 fn is_word(text: &str, between: &[u8], longest: usize) -> bool {
-    let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
     text.len() <= longest
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || between.contains(&byte))
-        && is_end(text.bytes().next())
-        && is_end(text.bytes().next_back())
+        && [text.bytes().next(), text.bytes().next_back()]
+            .into_iter()
+            .all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()))
 }
 
 /// Returns true if a text is the key of a label: a name with an optional prefix before a `/`.
@@ -77,8 +77,8 @@ pub(crate) fn labels_told(value: &Value) -> String {
 pub(crate) fn tolerations(text: &str) -> Option<String> {
     let all: Option<BTreeSet<String>> = text
         .split(',')
+        .map(str::trim)
         .map(|text| {
-            let text = text.trim();
             let (taint, effect) = text.rsplit_once(':')?;
             let (key, value) = match taint.split_once('=') {
                 Some((key, value)) => (key, Some(value)),
@@ -112,27 +112,28 @@ pub(crate) fn tolerations_json(level: &str) -> Value {
 /// Converts a JSON list of tolerations to a level, without those of the cluster's own taints. A toleration that no
 /// level stands for is included as JSON.
 pub(crate) fn tolerations_told(value: &Value) -> String {
-    let is_own = |one: &&Value| {
-        let key = one["key"].as_str().unwrap_or_default();
-        !key.starts_with(OF_CLUSTER)
-    };
-    let text = |one: &Value| {
-        let word = |name: &str| one[name].as_str().unwrap_or_default();
-        let (key, value, effect) = (word("key"), word("value"), word("effect"));
-        let is_plain =
-            !key.is_empty() && !effect.is_empty() && one.get("tolerationSeconds").is_none();
-        match word("operator") {
-            "Exists" if is_plain => format!("{key}:{effect}"),
-            "Equal" | "" if is_plain => format!("{key}={value}:{effect}"),
-            _ => one.to_string(),
-        }
-    };
     match value.as_array() {
         Some(all) => {
-            let all: BTreeSet<String> = all.iter().filter(is_own).map(text).collect();
-            joined(all)
+            let tolerations = all.iter().filter(|toleration| !is_of_cluster(toleration));
+            joined(tolerations.map(write_toleration).collect::<BTreeSet<String>>())
         }
         None => value.to_string(),
+    }
+}
+
+fn is_of_cluster(toleration: &Value) -> bool {
+    toleration["key"].as_str().unwrap_or_default().starts_with(OF_CLUSTER)
+}
+
+fn write_toleration(toleration: &Value) -> String {
+    let [key, value, effect, operator] = ["key", "value", "effect", "operator"]
+        .map(|name| toleration[name].as_str().unwrap_or_default());
+    let is_plain =
+        !key.is_empty() && !effect.is_empty() && toleration.get("tolerationSeconds").is_none();
+    match operator {
+        "Exists" if is_plain => format!("{key}:{effect}"),
+        "Equal" | "" if is_plain => format!("{key}={value}:{effect}"),
+        _ => toleration.to_string(),
     }
 }
 

@@ -291,8 +291,8 @@ impl Role {
 
 impl Write {
     fn applies_to(&self, level: &str) -> bool {
-        let named = |list: &[String]| list.iter().any(|other| other == level);
-        (self.only.is_empty() || named(&self.only)) && !named(&self.except)
+        (self.only.is_empty() || self.only.iter().any(|other| other == level))
+            && !self.except.iter().any(|other| other == level)
     }
 }
 
@@ -407,6 +407,6 @@ impl Parameter {
 /// Returns true if a directive's text begins with `name`. The name may be several words, `timeout client`, and have
 /// HAProxy's `no` before it.
 fn is_named(text: &str, name: &str) -> bool {
-    let text = text.strip_prefix("no ").unwrap_or(text);
-    text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=']))
+    let directive = text.strip_prefix("no ").unwrap_or(text);
+    directive.strip_prefix(name).is_some_and(|tail| tail.is_empty() || tail.starts_with([' ', '=']))
 }

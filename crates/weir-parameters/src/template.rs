@@ -84,9 +84,9 @@ pub(crate) fn placeholders(template: &str) -> impl Iterator<Item = &str> {
 /// Matches `text` against `template`. Returns `None` if it does not match, else the level in the place of `{value}`
 /// (`Some(None)` for a template without it). Words are compared, not the white space between them.
 pub(crate) fn value_in(template: &str, text: &str) -> Option<Option<String>> {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut value = None;
-    matches(&pieces(template), &text, &mut value).then_some(value)
+    matches(&pieces(template), &words, &mut value).then_some(value)
 }
 
 fn matches(pieces: &[Piece<'_>], text: &str, value: &mut Option<String>) -> bool {
@@ -100,11 +100,11 @@ fn matches(pieces: &[Piece<'_>], text: &str, value: &mut Option<String>) -> bool
         // Shortest first; templates have two placeholders at most, so this stays small.
         Piece::Placeholder(name) => {
             (1..=text.len()).filter(|&end| text.is_char_boundary(end)).any(|end| {
-                let found = matches(rest, &text[end..], value);
-                if found && LEVELS.contains(name) {
+                let is_match = matches(rest, &text[end..], value);
+                if is_match && LEVELS.contains(name) {
                     *value = Some(from_unit(name, &text[..end]));
                 }
-                found
+                is_match
             })
         }
     }

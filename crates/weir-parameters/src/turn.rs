@@ -15,13 +15,6 @@ impl LevelKind {
     /// Returns a level that is well above (`up`) or below `level`. `None` if there is none, or the levels have no
     /// order.
     pub fn further(&self, level: &str, up: bool) -> Option<String> {
-        let number = |now: u64, min: u64, max: u64| {
-            if up {
-                now.saturating_mul(FACTOR).max(now.saturating_add(1)).clamp(min, max)
-            } else {
-                (now / FACTOR).clamp(min, max)
-            }
-        };
         let is_word = self.words().any(|word| word == level);
         let turned = match self {
             LevelKind::Switch => if up { "on" } else { "off" }.to_owned(),
@@ -29,15 +22,17 @@ impl LevelKind {
                 up.then(|| FROM_WORD.clamp(*min, *max).to_string())?
             }
             LevelKind::Integer { min, max, .. } => {
-                number(level.parse().ok()?, *min, *max).to_string()
+                turn_number(level.parse().ok()?, up, *min, *max).to_string()
             }
             LevelKind::Size { min, max, .. } if !is_word => {
-                number(weir_model::quantity::parse_bytes(level).ok()?, *min, *max).to_string()
+                turn_number(weir_model::quantity::parse_bytes(level).ok()?, up, *min, *max)
+                    .to_string()
             }
             LevelKind::Duration { min, max, .. } => {
                 let now = weir_model::quantity::parse_duration(level).ok()?;
-                let whole = number(now.as_secs().max(1), min.as_secs().max(1), max.as_secs());
-                weir_model::quantity::format_duration(Duration::from_secs(whole))
+                let seconds =
+                    turn_number(now.as_secs().max(1), up, min.as_secs().max(1), max.as_secs());
+                weir_model::quantity::format_duration(Duration::from_secs(seconds))
             }
             // A range is wider by both of its ends.
             LevelKind::Integers { names, min, max } if up && names.len() == 2 => {
@@ -47,6 +42,14 @@ impl LevelKind {
         };
         let turned = self.check(&turned).ok()?;
         (self.check(level).ok().as_ref() != Some(&turned)).then_some(turned)
+    }
+}
+
+fn turn_number(now: u64, up: bool, min: u64, max: u64) -> u64 {
+    if up {
+        now.saturating_mul(FACTOR).max(now.saturating_add(1)).clamp(min, max)
+    } else {
+        (now / FACTOR).clamp(min, max)
     }
 }
 

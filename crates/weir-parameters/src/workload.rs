@@ -42,8 +42,8 @@ fn filled(around: &Value, level: &Value) -> Value {
     match around {
         Value::String(text) if text == LEVEL => level.clone(),
         Value::Object(map) => {
-            let each = map.iter().map(|(key, value)| (key.clone(), filled(value, level)));
-            Value::Object(each.collect())
+            let members = map.iter().map(|(key, value)| (key.clone(), filled(value, level)));
+            Value::Object(members.collect())
         }
         other => other.clone(),
     }
@@ -54,8 +54,8 @@ fn within<'v>(around: &Value, value: &'v Value) -> Option<&'v Value> {
     match around {
         Value::String(text) if text == LEVEL => Some(value),
         Value::Object(map) => {
-            let found = map.iter().find_map(|(key, around)| within(around, value.get(key)?))?;
-            (filled(around, found) == *value).then_some(found)
+            let level = map.iter().find_map(|(key, around)| within(around, value.get(key)?))?;
+            (filled(around, level) == *value).then_some(level)
         }
         _ => None,
     }
@@ -70,31 +70,32 @@ impl InWorkload {
     /// Checks the place. The error describes in words what is wrong.
     pub(crate) fn check(&self) -> Result<(), String> {
         let level = Value::Bool(true);
-        let has_level = |around| within(around, &filled(around, &level)) == Some(&level);
         match &self.around {
             _ if !self.at.starts_with("/spec/") => {
                 Err("a place in a workload begins with `/spec/`".to_owned())
             }
-            Some(around) if !has_level(around) => Err(format!("`around` has no `{LEVEL}` in it")),
+            Some(around) if within(around, &filled(around, &level)) != Some(&level) => {
+                Err(format!("`around` has no `{LEVEL}` in it"))
+            }
             _ => Ok(()),
         }
     }
 
     /// Returns the value that is written for a level (canonical) of the row.
     pub(crate) fn value(&self, row: &Parameter, level: &str) -> Value {
-        let alone = || row.level.json(level);
         match (self.values.get(level), &self.around) {
             (Some(value), _) => value.clone(),
-            (None, Some(around)) => filled(around, &alone()),
-            (None, None) => alone(),
+            (None, Some(around)) => filled(around, &row.level.json(level)),
+            (None, None) => row.level.json(level),
         }
     }
 
     /// Returns the level that a pod's value stands for. A value of no level is returned as it is.
     pub fn level_of(&self, row: &Parameter, told: &Value) -> String {
-        let is_it = |value: &Value| value.pointer(&self.told_by) == Some(told);
         let mut values = self.values.iter();
-        if let Some((level, _)) = values.find(|(_, value)| is_it(value)) {
+        if let Some((level, _)) =
+            values.find(|(_, value)| value.pointer(&self.told_by) == Some(told))
+        {
             return level.clone();
         }
         let level = match &self.around {

@@ -84,15 +84,15 @@ fn beside(cpu: u32, seconds: u64) -> Result<String, Failure> {
     for _ in 0..seconds * 1000 * MS / SLICE {
         let late = latest(ns(ClockId::Monotonic) + SLICE);
         meter.turn();
-        let seen = meter.held_up(&set).unwrap_or_default().late_ns;
-        both += u32::from(late > MS && seen > MS);
-        thread += u32::from(late > MS && seen <= MS);
-        only_meter += u32::from(late <= MS && seen > MS);
-        if late.max(seen) > MS / 2 {
+        let meter_ns = meter.held_up(&set).unwrap_or_default().late_ns;
+        both += u32::from(late > MS && meter_ns > MS);
+        thread += u32::from(late > MS && meter_ns <= MS);
+        only_meter += u32::from(late <= MS && meter_ns > MS);
+        if late.max(meter_ns) > MS / 2 {
             lines += &format!(
                 "  thread {:.2} ms, meter {:.2} ms\n",
                 late as f64 / 1e6,
-                seen as f64 / 1e6
+                meter_ns as f64 / 1e6
             );
         }
     }
@@ -103,14 +103,14 @@ fn beside(cpu: u32, seconds: u64) -> Result<String, Failure> {
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
-    let what = arguments.next().unwrap_or_default();
+    let mode = arguments.next().unwrap_or_default();
     let cpu: u32 = arguments.next().map_or(Ok(0), |text| text.parse())?;
     let seconds: u64 = arguments.next().map_or(Ok(20), |text| text.parse())?;
     keep_to(None, &[cpu])?;
-    let said = match &*what {
+    let output = match &*mode {
         "beside" => beside(cpu, seconds)?,
         _ => cost(cpu, seconds)?,
     };
-    writeln!(io::stdout(), "{said}")?;
+    writeln!(io::stdout(), "{output}")?;
     Ok(())
 }

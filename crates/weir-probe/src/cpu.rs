@@ -205,7 +205,10 @@ mod tests {
 
     #[test]
     fn a_counter_that_steps_back_is_no_time() {
-        let times = |busy_ns, idle_ns, steal_ns| CpuTimes { busy_ns, idle_ns, irq_ns: 0, steal_ns };
-        assert_eq!(times(9, 6, 1) - times(5, 7, 0), times(4, 0, 1));
+        assert_eq!(cpu_times(9, 6, 1) - cpu_times(5, 7, 0), cpu_times(4, 0, 1));
+    }
+
+    fn cpu_times(busy_ns: u64, idle_ns: u64, steal_ns: u64) -> CpuTimes {
+        CpuTimes { busy_ns, idle_ns, irq_ns: 0, steal_ns }
     }
 }

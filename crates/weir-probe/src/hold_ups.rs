@@ -50,14 +50,14 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Default)]
 pub struct HoldUpMeter {
     programs: Option<Ebpf>,
-    cpus: BTreeMap<u32, Seen>,
+    cpus: BTreeMap<u32, MeterCounts>,
     own: BTreeSet<u32>,
     knows_own: bool,
 }
 
 /// Counts of a CPU's meter up to the last turn, and between the last two.
 #[derive(Debug, Default)]
-struct Seen {
+struct MeterCounts {
     all: Counts,
     latest: HeldUp,
 }
@@ -87,7 +87,7 @@ impl HoldUpMeter {
             };
             let programs = self.programs.insert(programs);
             start(programs, cpu).map_err(refused)?;
-            self.cpus.insert(cpu, Seen::default());
+            self.cpus.insert(cpu, MeterCounts::default());
         }
         Ok(())
     }
@@ -105,8 +105,7 @@ impl HoldUpMeter {
         let Some(now) = processes else {
             return Ok(());
         };
-        let told = tell(programs, &self.own, &now);
-        told.map_err(|error| {
+        tell(programs, &self.own, &now).map_err(|error| {
             ProbeError::read("which processes have CPUs", io::Error::other(error))
         })?;
         self.own = now;
@@ -140,10 +139,9 @@ impl HoldUpMeter {
         cpus.cpus()
             .iter()
             .map(|cpu| {
-                let seen = self.cpus.get(cpu).filter(|seen| seen.all[0] > 0);
-                seen.map(|seen| seen.latest)
+                self.cpus.get(cpu).filter(|counts| counts.all[0] > 0).map(|counts| counts.latest)
             })
-            .reduce(|sum, one| Some(sum?.and(one?)))
+            .reduce(|sum, held_up| Some(sum?.and(held_up?)))
             .flatten()
     }
 }
@@ -174,12 +172,12 @@ fn load() -> Result<Ebpf, Cause> {
 /// Updates the map of processes that belong to the run.
 fn tell(programs: &mut Ebpf, before: &BTreeSet<u32>, now: &BTreeSet<u32>) -> Result<(), Cause> {
     let map = programs.map_mut("own").ok_or("the object lacks a map")?;
-    let mut own: HashMap<_, u32, u8> = HashMap::try_from(map)?;
+    let mut processes: HashMap<_, u32, u8> = HashMap::try_from(map)?;
     for gone in before.difference(now) {
-        own.remove(gone)?;
+        processes.remove(gone)?;
     }
     for new in now.difference(before) {
-        own.insert(new, 1, 0)?;
+        processes.insert(new, 1, 0)?;
     }
     Ok(())
 }
@@ -253,24 +251,21 @@ mod tests {
             return;
         };
         let script = ["-c", "while :; do :; done"];
-        let busy = || Command::new("sh").args(script).spawn().unwrap();
-        let mut both = [busy(), busy()];
+        let mut both = [(); 2].map(|()| Command::new("sh").args(script).spawn().unwrap());
         for process in &both {
             crate::keep_to(Some(Pid::from_child(process)), &[0]).unwrap();
         }
         let ids = both.each_ref().map(Child::id);
         let cpu: CpuSet = "0".parse().unwrap();
-        let others_ms = |meter: &mut HoldUpMeter, own: &[u32]| {
-            meter.belong(Some(own.iter().copied().collect())).unwrap();
-            meter.turn();
-            std::thread::sleep(Duration::from_millis(200));
-            meter.turn();
-            meter.held_up(&cpu).unwrap().others_ns / 1_000_000
-        };
         // One of them, none, and the other one. Whatever else runs on the machine is seen each time.
         let is_seen = (0..20).any(|_| {
-            let [before, own, after] =
-                [&ids[..1], &ids, &ids[1..]].map(|own| others_ms(&mut meter, own));
+            let [before, own, after] = [&ids[..1], &ids, &ids[1..]].map(|own| {
+                meter.belong(Some(own.iter().copied().collect())).unwrap();
+                meter.turn();
+                std::thread::sleep(Duration::from_millis(200));
+                meter.turn();
+                meter.held_up(&cpu).unwrap().others_ns / 1_000_000
+            });
             before > own + 25 && after > own + 25
         });
         meter.belong(None).unwrap();
@@ -298,10 +293,10 @@ mod tests {
         for _ in 0..2 {
             std::thread::sleep(100 * PERIOD);
             meter.turn();
-            let seen = meter.cpus[&0].all[0] - before;
+            let interrupts = meter.cpus[&0].all[0] - before;
             // A machine that stands still has fewer; another test may have a meter too.
-            assert!((20..=1000).contains(&seen), "{seen} interrupts");
-            before += seen;
+            assert!((20..=1000).contains(&interrupts), "{interrupts} interrupts");
+            before += interrupts;
         }
         let held_up = meter.held_up(&first).unwrap();
         assert!(held_up.late_ns >= held_up.times * LEAST.as_nanos() as u64);

@@ -205,8 +205,9 @@ fn memory_bytes(meminfo: &str) -> u64 {
 }
 
 fn virtualization(cpuinfo: &str) -> String {
-    let field = |name: &str| text(&format!("/sys/class/dmi/id/{name}")).trim().to_owned();
-    let dmi = format!("{} {}", field("sys_vendor"), field("product_name"));
+    let [vendor, product] =
+        ["sys_vendor", "product_name"].map(|name| text(&format!("/sys/class/dmi/id/{name}")));
+    let dmi = format!("{} {}", vendor.trim(), product.trim());
     let mut flags = cpuinfo_value(cpuinfo, "flags").unwrap_or_default().split_ascii_whitespace();
     hypervisor(flags.any(|flag| flag == "hypervisor"), dmi.trim())
 }
@@ -218,8 +219,8 @@ fn hypervisor(flagged: bool, dmi: &str) -> String {
     // The firmware of a rented bare-metal machine may name the provider, and has no such flag; ARM
     // has no such flag at all.
     let bare_metal = dmi.contains(".metal");
-    let told = TELLTALE.split('|').any(|name| dmi.contains(name)) && !bare_metal;
-    match (flagged, told) {
+    let is_named = TELLTALE.split('|').any(|name| dmi.contains(name)) && !bare_metal;
+    match (flagged, is_named) {
         (_, true) => dmi.to_owned(),
         (true, false) if dmi.is_empty() => "a hypervisor without a name".to_owned(),
         (true, false) => format!("a hypervisor ({dmi})"),

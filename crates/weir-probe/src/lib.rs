@@ -85,6 +85,5 @@ impl ProbeError {
 
 /// Reads a whole small file of `/proc` or `/sys`.
 fn read_text(path: impl AsRef<Path>) -> Result<String, ProbeError> {
-    let path = path.as_ref();
-    std::fs::read_to_string(path).map_err(|e| ProbeError::read(path, e))
+    std::fs::read_to_string(&path).map_err(|e| ProbeError::read(path, e))
 }

@@ -253,15 +253,24 @@ fn listener_of(line: &str) -> Option<Listener> {
 
 /// Parses an address in the kernel's format: words of 32 bits in the host's byte order.
 fn host_of(text: &str) -> Option<IpAddr> {
-    let word = |at: usize| Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     match text.len() {
-        8 => Some(IpAddr::from(Ipv4Addr::from(word(0)?))),
+        8 => Some(IpAddr::from(Ipv4Addr::from(parse_word(text, 0)?))),
         32 => {
-            let words = [word(0)?, word(8)?, word(16)?, word(24)?].concat();
+            let words = [
+                parse_word(text, 0)?,
+                parse_word(text, 8)?,
+                parse_word(text, 16)?,
+                parse_word(text, 24)?,
+            ]
+            .concat();
             Some(IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(words).ok()?)))
         }
         _ => None,
     }
+}
+
+fn parse_word(text: &str, at: usize) -> Option<[u8; 4]> {
+    Some(u32::from_str_radix(text.get(at..at + 8)?, 16).ok()?.to_ne_bytes())
 }
 
 #[cfg(test)]
@@ -272,23 +281,23 @@ mod tests {
 
     #[test]
     fn a_listener_is_found_by_its_address_and_by_that_of_all() {
-        let own = std::process::id();
+        let pid = std::process::id();
         for bound in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(bound) else {
                 continue;
             };
             let port = listener.local_addr().unwrap().port();
-            let asked = if bound.starts_with("[::1]") {
+            let address = if bound.starts_with("[::1]") {
                 SocketAddr::from((Ipv6Addr::LOCALHOST, port))
             } else {
                 SocketAddr::from((Ipv4Addr::LOCALHOST, port))
             };
             // A child that another test starts just then has it too, until it runs its program.
-            assert!(listening_at(asked).contains(&own), "{bound}");
+            assert!(listening_at(address).contains(&pid), "{bound}");
             let user = rustix::process::geteuid().as_raw();
-            assert_eq!(users_listening_at(asked), [user].into(), "{bound}");
+            assert_eq!(users_listening_at(address), [user].into(), "{bound}");
             drop(listener);
-            assert!(!listening_at(asked).contains(&own), "{bound}");
+            assert!(!listening_at(address).contains(&pid), "{bound}");
         }
     }
 

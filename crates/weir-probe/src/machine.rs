@@ -29,15 +29,16 @@ impl Machine {
     /// # Errors
     /// Returns a sentence on why the governors are unknown.
     pub fn governors(&self, cpus: &CpuSet) -> Result<BTreeMap<String, CpuSet>, String> {
-        let governor = |cpu: u32| self.line(&format!("{}/cpufreq/scaling_governor", folder(cpu)));
-        let found = grouped(cpus, |cpu| governor(cpu).ok());
-        if found.is_empty() {
+        let governors = grouped(cpus, |cpu| {
+            self.line(&format!("{}/cpufreq/scaling_governor", folder(cpu))).ok()
+        });
+        if governors.is_empty() {
             Err(format!(
                 "/{}/cpufreq is missing: the firmware or a hypervisor chooses the frequency",
                 folder(cpus.cpus()[0])
             ))
         } else {
-            Ok(found)
+            Ok(governors)
         }
     }
 
@@ -64,10 +65,9 @@ impl Machine {
         let path = "sys/devices/system/node";
         let entries = fs::read_dir(self.0.join(path))
             .map_err(|error| format!("cannot read /{path}: {error}"))?;
-        let node = |name: &str| name.strip_prefix("node")?.parse().ok();
         let numbers = entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter_map(|name| node(&name));
+            .filter_map(|name| name.strip_prefix("node")?.parse().ok());
         Ok(numbers
             .filter_map(|number| {
                 let cpus = self.cpus(&format!("{path}/node{number}/cpulist")).ok()?;
@@ -79,22 +79,22 @@ impl Machine {
     /// Returns the facts about the network card of an interface; `None` if it has no card, like loopback and links
     /// between namespaces.
     pub fn card(&self, interface: &str) -> Option<CardFacts> {
-        let own = format!("sys/class/net/{interface}");
-        let device = fs::canonicalize(self.0.join(&own).join("device")).ok()?;
-        let queues = fs::read_dir(self.0.join(&own).join("queues")).ok()?;
+        let interface_folder = format!("sys/class/net/{interface}");
+        let device = fs::canonicalize(self.0.join(&interface_folder).join("device")).ok()?;
+        let queues = fs::read_dir(self.0.join(&interface_folder).join("queues")).ok()?;
         let names: Vec<String> =
             queues.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-        let count = |kind: &str| names.iter().filter(|name| name.starts_with(kind)).count() as u32;
-        let passes_on = |name: &String| {
-            let mask = self.line(&format!("{own}/queues/{name}/rps_cpus"));
-            mask.is_ok_and(|mask| mask.bytes().any(|digit| !matches!(digit, b'0' | b',')))
-        };
-        let node = self.line(&format!("{own}/device/numa_node")).ok();
+        let [receive, send] = ["rx-", "tx-"]
+            .map(|kind| names.iter().filter(|name| name.starts_with(kind)).count() as u32);
+        let node = self.line(&format!("{interface_folder}/device/numa_node")).ok();
         Some(CardFacts {
             name: interface.to_owned(),
-            queues: (count("rx-"), count("tx-")),
+            queues: (receive, send),
             interrupts: self.served_by(&device),
-            spreads: names.iter().any(passes_on),
+            spreads: names.iter().any(|name| {
+                let mask = self.line(&format!("{interface_folder}/queues/{name}/rps_cpus"));
+                mask.is_ok_and(|mask| mask.bytes().any(|digit| !matches!(digit, b'0' | b',')))
+            }),
             // -1: at none.
             node: node.and_then(|node| node.parse().ok()),
         })
@@ -103,20 +103,23 @@ impl Machine {
     /// Returns the CPUs to which the interrupts of a device go, of those interrupts that have occurred at least once.
     /// Interrupts of a virtual device are those of its bus device.
     fn served_by(&self, device: &Path) -> Option<CpuSet> {
-        let numbers = device.ancestors().take(2).find_map(|device| {
-            let entries = fs::read_dir(device.join("msi_irqs")).ok()?;
-            let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
-            let found: Vec<u32> = entries.filter_map(|entry| number(entry.ok()?)).collect();
-            Some(found)
-        });
-        let numbers = numbers.or_else(|| {
-            Some(vec![fs::read_to_string(device.join("irq")).ok()?.trim().parse().ok()?])
-        })?;
+        let numbers: Vec<u32> = device
+            .ancestors()
+            .take(2)
+            .find_map(|device| {
+                let entries = fs::read_dir(device.join("msi_irqs")).ok()?;
+                let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+                Some(names.filter_map(|name| name.to_str()?.parse().ok()).collect())
+            })
+            .or_else(|| {
+                Some(vec![fs::read_to_string(device.join("irq")).ok()?.trim().parse().ok()?])
+            })?;
         let table = self.text("proc/interrupts").ok()?;
-        let come = come(&table);
-        let cpus = numbers.iter().filter(|number| come.contains(number)).filter_map(|number| {
-            let of = |name: &str| self.cpus(&format!("proc/irq/{number}/{name}")).ok();
-            of("effective_affinity_list").or_else(|| of("smp_affinity_list"))
+        let active = list_active(&table);
+        let cpus = numbers.iter().filter(|number| active.contains(number)).filter_map(|number| {
+            ["effective_affinity_list", "smp_affinity_list"]
+                .iter()
+                .find_map(|name| self.cpus(&format!("proc/irq/{number}/{name}")).ok())
         });
         CpuSet::new(cpus.flat_map(|set| set.cpus().to_vec()).collect())
     }
@@ -153,7 +156,7 @@ fn grouped(cpus: &CpuSet, of: impl Fn(u32) -> Option<String>) -> BTreeMap<String
 
 /// Returns the numbers of interrupts that have occurred, from lines like `24:  1  0  IO-APIC …` of /proc/interrupts
 /// with a column for each CPU.
-fn come(table: &str) -> BTreeSet<u32> {
+fn list_active(table: &str) -> BTreeSet<u32> {
     let mut lines = table.lines();
     let cpus = lines.next().unwrap_or("").split_ascii_whitespace().count();
     lines
@@ -232,10 +235,10 @@ mod tests {
              proc/irq/38/effective_affinity_list 0
              proc/irq/39/smp_affinity_list 1-2",
         );
-        let own = folder.path().join("sys/devices/pci0/00:03.0/virtio2/net/eth0");
+        let device = folder.path().join("sys/devices/pci0/00:03.0/virtio2/net/eth0");
         fs::create_dir_all(folder.path().join("sys/class/net")).unwrap();
-        symlink(&own, folder.path().join("sys/class/net/eth0")).unwrap();
-        symlink("../..", own.join("device")).unwrap();
+        symlink(&device, folder.path().join("sys/class/net/eth0")).unwrap();
+        symlink("../..", device.join("device")).unwrap();
         let mut wanted = CardFacts {
             name: "eth0".to_owned(),
             queues: (1, 1),
@@ -244,7 +247,7 @@ mod tests {
             node: None,
         };
         assert_eq!(machine.card("eth0"), Some(wanted.clone()));
-        fs::write(own.join("queues/rx-0/rps_cpus"), "0000,00000003\n").unwrap();
+        fs::write(device.join("queues/rx-0/rps_cpus"), "0000,00000003\n").unwrap();
         wanted.spreads = true;
         assert_eq!(machine.card("eth0"), Some(wanted));
     }

@@ -60,11 +60,11 @@ impl NetstatReader {
     /// Fails if `/proc` is not mounted.
     pub fn open() -> Result<NetstatReader, ProbeError> {
         // `/proc/net` is the namespace of the process's first thread.
-        let open = |name: &str| {
+        let [netstat, sockstat] = ["netstat", "sockstat"].map(|name| {
             let path = format!("/proc/thread-self/net/{name}");
             File::open(&path).map_err(|error| ProbeError::read(&path, error))
-        };
-        Ok(NetstatReader { netstat: open("netstat")?, sockstat: open("sockstat")? })
+        });
+        Ok(NetstatReader { netstat: netstat?, sockstat: sockstat? })
     }
 
     /// Returns [`listen_overflows`] of that namespace.
@@ -91,11 +91,15 @@ fn whole(file: &mut File) -> io::Result<String> {
 fn sockets(text: &str) -> Option<SocketCounts> {
     let line = text.lines().find_map(|line| line.strip_prefix("TCP:"))?;
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-    let of = |name: &str| {
-        let mut pairs = fields.chunks_exact(2);
-        pairs.find(|pair| pair[0] == name)?[1].parse().ok()
-    };
-    Some(SocketCounts { in_use: of("inuse")?, orphans: of("orphan")?, time_wait: of("tw")? })
+    Some(SocketCounts {
+        in_use: field(&fields, "inuse")?,
+        orphans: field(&fields, "orphan")?,
+        time_wait: field(&fields, "tw")?,
+    })
+}
+
+fn field(fields: &[&str], name: &str) -> Option<u64> {
+    fields.chunks_exact(2).find(|pair| pair[0] == name)?[1].parse().ok()
 }
 
 /// Returns a counter of a group, which consists of a line of names and a line of numbers.

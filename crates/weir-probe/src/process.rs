@@ -98,11 +98,11 @@ impl ProcessCpu {
     /// # Errors
     /// Fails if there is no such process.
     pub fn open(pid: u32) -> Result<ProcessCpu, ProbeError> {
-        let gone = || ProbeError::Gone { pid };
-        let raw = i32::try_from(pid).map_err(|_| gone())?;
-        let clock = clock_getcpuclockid(Pid::from_raw(raw)).map_err(|_| gone())?;
+        let raw = i32::try_from(pid).map_err(|_| ProbeError::Gone { pid })?;
+        let clock =
+            clock_getcpuclockid(Pid::from_raw(raw)).map_err(|_| ProbeError::Gone { pid })?;
         let mut process = ProcessCpu { pid, clock, last_ns: 0 };
-        process.last_ns = process.reading().ok_or_else(gone)?;
+        process.last_ns = process.reading().ok_or(ProbeError::Gone { pid })?;
         Ok(process)
     }
 
@@ -120,8 +120,8 @@ impl ProcessCpu {
 
     fn reading(&self) -> Option<u64> {
         let time = self.clock.now().ok()?;
-        let whole = u64::try_from(time.tv_sec()).ok()?.checked_mul(1_000_000_000)?;
-        whole.checked_add(u64::try_from(time.tv_nsec()).ok()?)
+        let seconds_ns = u64::try_from(time.tv_sec()).ok()?.checked_mul(1_000_000_000)?;
+        seconds_ns.checked_add(u64::try_from(time.tv_nsec()).ok()?)
     }
 }
 
@@ -210,19 +210,19 @@ pub fn group(pid: u32) -> Result<u32, ProbeError> {
 pub fn children(pid: u32) -> Result<Vec<u32>, ProbeError> {
     let folder = format!("/proc/{pid}/task");
     let tasks = std::fs::read_dir(&folder).map_err(refused(pid, &folder))?;
-    let mut found = Vec::new();
+    let mut pids = Vec::new();
     for task in tasks.flatten() {
         match std::fs::read_to_string(task.path().join("children")) {
             Ok(text) => {
                 let numbers = text.split_ascii_whitespace();
-                found.extend(numbers.filter_map(|child| child.parse::<u32>().ok()));
+                pids.extend(numbers.filter_map(|child| child.parse::<u32>().ok()));
             }
             // Built without CONFIG_PROC_CHILDREN, or the thread has just ended.
             Err(_) => return children_by_scan(pid),
         }
     }
-    found.sort_unstable();
-    Ok(found)
+    pids.sort_unstable();
+    Ok(pids)
 }
 
 /// Returns the parent of a process; `None` if the process has ended.
@@ -233,13 +233,13 @@ pub fn parent(pid: u32) -> Option<u32> {
 /// Finds the children of a process by reading the parent of every process.
 fn children_by_scan(parent: u32) -> Result<Vec<u32>, ProbeError> {
     let entries = std::fs::read_dir("/proc").map_err(|e| ProbeError::read("/proc", e))?;
-    let mut found: Vec<u32> = entries
+    let mut pids: Vec<u32> = entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|&pid| Stat::read(pid).is_ok_and(|stat| stat.parent == parent))
         .collect();
-    found.sort_unstable();
-    Ok(found)
+    pids.sort_unstable();
+    Ok(pids)
 }
 
 /// Returns the arguments of a process, joined by blanks; empty for a kernel thread. A process may rewrite them: nginx's
@@ -266,12 +266,12 @@ pub fn nofile(pid: u32) -> Result<(u64, u64), ProbeError> {
 
 pub(crate) fn parse_nofile(limits: &str) -> Option<(u64, u64)> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    let limit = |text: &str| match text {
-        "unlimited" => Some(u64::MAX),
-        digits => digits.parse().ok(),
-    };
     let mut fields = line.split_ascii_whitespace();
-    Some((limit(fields.next()?)?, limit(fields.next()?)?))
+    Some((parse_limit(fields.next()?)?, parse_limit(fields.next()?)?))
+}
+
+fn parse_limit(text: &str) -> Option<u64> {
+    if text == "unlimited" { Some(u64::MAX) } else { text.parse().ok() }
 }
 
 /// Converts an error from reading a file of a process.
@@ -303,8 +303,8 @@ mod tests {
         let text = "00400000-7fff rollup\nRss:  2000 kB\nPss:  1500 kB\nPss_Dirty: 7 kB\n";
         assert_eq!(pss_bytes(text), Some(1500 * 1024));
         assert_eq!(pss_bytes("Rss: 1 kB\n"), None);
-        let own = memory_bytes(std::process::id()).expect("this kernel sums up");
-        assert!(own > 100 << 10, "{own}");
+        let bytes = memory_bytes(std::process::id()).expect("this kernel sums up");
+        assert!(bytes > 100 << 10, "{bytes}");
     }
 
     #[test]
@@ -338,8 +338,8 @@ mod tests {
     fn both_ways_to_find_children_agree() {
         let mut sleep = std::process::Command::new("sleep");
         let mut child = sleep.arg("60").spawn().unwrap();
-        let own = std::process::id();
-        let (listed, scanned) = (children(own).unwrap(), children_by_scan(own).unwrap());
+        let pid = std::process::id();
+        let (listed, scanned) = (children(pid).unwrap(), children_by_scan(pid).unwrap());
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(listed.contains(&child.id()), "{listed:?}");

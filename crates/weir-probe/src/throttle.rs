@@ -31,10 +31,10 @@ fn bounded_below(mount: &Path, text: &str) -> Vec<PathBuf> {
             }
             _ => continue,
         };
-        let path = path.trim_start_matches('/');
+        let path = Path::new(path.trim_start_matches('/'));
         for top in tops {
-            let own = Path::new(path).ancestors();
-            groups.extend(own.map(|own| top.join(own)).filter(|group| is_bounded(group)));
+            let folders = path.ancestors().map(|group| top.join(group));
+            groups.extend(folders.filter(|group| is_bounded(group)));
         }
     }
     groups.sort();
@@ -97,26 +97,28 @@ mod tests {
     #[test]
     fn quotas_of_a_group_and_of_those_above_it_are_found_and_read() {
         let mount = std::env::temp_dir().join(format!("weir-throttle-{}", std::process::id()));
-        let write = |group: &str, name: &str, text: &str| {
+        for (group, name, text) in [
+            ("pod", "cpu.max", "50000 100000\n"),
+            ("pod", "cpu.stat", "usage_usec 9\nnr_periods 8\nnr_throttled 3\nthrottled_usec 70\n"),
+            ("pod/own", "cpu.max", "max 100000\n"),
+            ("pod/own", "cpu.stat", "nr_throttled 3\nthrottled_usec 5\n"),
+            ("cpu,cpuacct/old", "cpu.cfs_quota_us", "20000\n"),
+            ("cpu,cpuacct/old", "cpu.stat", "nr_periods 1\nthrottled_time 400\n"),
+            ("cpu,cpuacct/free", "cpu.cfs_quota_us", "-1\n"),
+        ] {
             let group = mount.join(group);
             fs::create_dir_all(&group).unwrap();
             fs::write(group.join(name), text).unwrap();
-        };
-        write("pod", "cpu.max", "50000 100000\n");
-        write("pod", "cpu.stat", "usage_usec 9\nnr_periods 8\nnr_throttled 3\nthrottled_usec 70\n");
-        write("pod/own", "cpu.max", "max 100000\n");
-        write("pod/own", "cpu.stat", "nr_throttled 3\nthrottled_usec 5\n");
-        write("cpu,cpuacct/old", "cpu.cfs_quota_us", "20000\n");
-        write("cpu,cpuacct/old", "cpu.stat", "nr_periods 1\nthrottled_time 400\n");
-        write("cpu,cpuacct/free", "cpu.cfs_quota_us", "-1\n");
+        }
 
-        let of = |text: &str| {
+        for (text, expected) in [
+            ("0::/pod/own\n", (1, 70_000)),
+            ("4:cpu,cpuacct:/old\n0::/pod/own\n", (2, 70_400)),
+            ("4:cpu,cpuacct:/free\n3:memory:/pod\n0::/elsewhere\n", (0, 0)),
+        ] {
             let groups = bounded_below(&mount, text);
-            (groups.len(), ThrottleReader::open(&groups).read_ns())
-        };
-        assert_eq!(of("0::/pod/own\n"), (1, 70_000));
-        assert_eq!(of("4:cpu,cpuacct:/old\n0::/pod/own\n"), (2, 70_400));
-        assert_eq!(of("4:cpu,cpuacct:/free\n3:memory:/pod\n0::/elsewhere\n"), (0, 0));
+            assert_eq!((groups.len(), ThrottleReader::open(&groups).read_ns()), expected, "{text}");
+        }
         fs::remove_dir_all(&mount).unwrap();
     }
 }

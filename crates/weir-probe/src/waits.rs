@@ -96,8 +96,8 @@ impl WaitMeter {
         let is_alone = *self.proxies.get(place)?;
         let counts = self.programs.map("counts")?;
         let counts = PerCpuArray::<_, Counts>::try_from(counts).ok()?;
-        let each = counts.get(&u32::try_from(place).ok()?, 0).ok()?;
-        let sum = |at: usize| each.iter().map(|of_cpu| of_cpu[at]).sum();
+        let per_cpu = counts.get(&u32::try_from(place).ok()?, 0).ok()?;
+        let sum = |at: usize| per_cpu.iter().map(|of_cpu| of_cpu[at]).sum();
         Some(Waits {
             connections: std::array::from_fn(sum),
             wait_ns: std::array::from_fn(|bucket| sum(BUCKETS + bucket)),
@@ -122,8 +122,8 @@ fn load(proxies: &[Listens]) -> Result<Ebpf, Cause> {
     let map = programs.map_mut("owners").ok_or("the object lacks a map")?;
     let mut owners: HashMap<_, u64, u32> = HashMap::try_from(map)?;
     for (place, proxy) in (0..).zip(proxies) {
-        let own = proxy.addresses.iter().map(SocketAddr::port);
-        for port in own.chain(proxy.is_alone.then_some(0)) {
+        let ports = proxy.addresses.iter().map(SocketAddr::port);
+        for port in ports.chain(proxy.is_alone.then_some(0)) {
             owners.insert(proxy.namespace << 16 | u64::from(port), place, 0)?;
         }
         for address in &proxy.addresses {

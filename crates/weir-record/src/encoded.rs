@@ -84,17 +84,16 @@ fn inflated(rest: &[u8]) -> Result<Vec<u8>, HistogramError> {
 
 fn plain(bytes: &[u8]) -> Result<Histogram<u64>, HistogramError> {
     let (head, counts) = bytes.split_first_chunk::<HEAD>().ok_or(HistogramError::Length)?;
-    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let long = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
     if head[..4] != PLAIN {
         return Err(HistogramError::Encoding);
     }
-    if word(4) as usize != counts.len() || bytes.len() > LARGEST {
+    if read_u32(head, 4) as usize != counts.len() || bytes.len() > LARGEST {
         return Err(HistogramError::Length);
     }
     let digits = u32::from(DIGITS);
-    if (word(8), word(12), long(16), long(24)) != (0, digits, 1, LONGEST_NS)
-        || long(32) != 1_f64.to_bits()
+    if (read_u32(head, 8), read_u32(head, 12)) != (0, digits)
+        || (read_u64(head, 16), read_u64(head, 24)) != (1, LONGEST_NS)
+        || read_u64(head, 32) != 1_f64.to_bits()
     {
         return Err(HistogramError::Range);
     }
@@ -105,6 +104,14 @@ fn plain(bytes: &[u8]) -> Result<Histogram<u64>, HistogramError> {
     Deserializer::new()
         .deserialize(&mut { bytes })
         .map_err(|error| HistogramError::Counts(error.to_string()))
+}
+
+fn read_u32(head: &[u8; HEAD], at: usize) -> u32 {
+    u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
+}
+
+fn read_u64(head: &[u8; HEAD], at: usize) -> u64 {
+    u64::from(read_u32(head, at)) << 32 | u64::from(read_u32(head, at + 4))
 }
 
 #[cfg(test)]
@@ -161,19 +168,20 @@ mod tests {
         assert_eq!(decode(&bytes).unwrap(), full);
     }
 
+    fn head_with_length(length: u32) -> Vec<u8> {
+        let mut head = with(4, &length.to_be_bytes());
+        head.truncate(44);
+        head
+    }
+
     #[test]
     fn the_bytes_say_nothing_about_memory() {
         let [most, range] = [HistogramError::Length, HistogramError::Range];
-        let head = |length: u32| {
-            let mut head = with(4, &length.to_be_bytes());
-            head.truncate(44);
-            head
-        };
         #[rustfmt::skip]
         let rows = [
-            ("4 GiB of counts", head(u32::MAX - 40), &most),
-            ("2 GiB of counts", head(1 << 31), &most),
-            ("counts that are not there", head(5), &most),
+            ("4 GiB of counts", head_with_length(u32::MAX - 40), &most),
+            ("2 GiB of counts", head_with_length(1 << 31), &most),
+            ("counts that are not there", head_with_length(5), &most),
             ("counts that are not said", with(4, &0_u32.to_be_bytes()), &most),
             ("too many counts", {
                 let counts = vec![0; LARGEST];
@@ -203,19 +211,19 @@ mod tests {
         assert_eq!(decode(&claims), Err(HistogramError::Length));
     }
 
+    fn decode_counts(counts: &[u8]) -> Result<Histogram<u64>, HistogramError> {
+        let head = with(4, &(counts.len() as u32).to_be_bytes());
+        decode(&[&head[..HEAD], counts].concat())
+    }
+
     #[test]
     fn counts_that_make_no_sense_are_refused() {
-        let counted = |counts: &[u8]| {
-            let head = with(4, &(counts.len() as u32).to_be_bytes());
-            decode(&[&head[..HEAD], counts].concat())
-        };
-        let is_refused = |counts: &[u8]| matches!(counted(counts), Err(HistogramError::Counts(_)));
         // The least of all numbers; so many zeros that nothing can follow; and a number that is cut off.
-        assert!(is_refused(&[0xff; 9]));
-        assert!(is_refused(&[0xff, 0xff, 0xff, 0xff, 0xff, 1, 2]));
-        assert!(is_refused(&[2, 0x82]));
-        assert_eq!(counted(&[]).unwrap(), empty_histogram());
-        assert_eq!(counted(&[0, 6]).unwrap().len(), 3);
+        for counts in [&[0xff; 9][..], &[0xff, 0xff, 0xff, 0xff, 0xff, 1, 2], &[2, 0x82]] {
+            assert!(matches!(decode_counts(counts), Err(HistogramError::Counts(_))));
+        }
+        assert_eq!(decode_counts(&[]).unwrap(), empty_histogram());
+        assert_eq!(decode_counts(&[0, 6]).unwrap().len(), 3);
         assert!(matches!(decode(b"no histogram"), Err(HistogramError::Encoding)));
     }
 }

@@ -50,20 +50,23 @@ impl Encoder {
         let checked = Tag::new(tag)
             .filter(|_| !tag.is_empty())
             .ok_or_else(|| RecordError::BadTag(tag.to_owned()))?;
-        let encode = |message: String| RecordError::Encode { tag: tag.to_owned(), message };
         self.line.clear();
         IntervalLogWriterBuilder::new()
             .begin_log_with(&mut self.line, &mut self.serializer)
-            .map_err(|error| encode(error.to_string()))?
+            .map_err(|error| encode_error(tag, &error))?
             .write_histogram(histogram, start, length, Some(checked))
-            .map_err(|error| encode(error.to_string()))?;
+            .map_err(|error| encode_error(tag, &error))?;
         Ok(&self.line)
     }
 }
 
+fn encode_error(tag: &str, error: &impl ToString) -> RecordError {
+    RecordError::Encode { tag: tag.to_owned(), message: error.to_string() }
+}
+
 /// Contents of a line of the log.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct LoggedHistogram {
     /// Line number, from 1.
     pub(crate) line: usize,
     /// Number of values.
@@ -82,8 +85,8 @@ pub(crate) struct Kept {
 /// # Errors
 /// Number (from 1) and defect of the first line that is neither comment, legend nor interval, that has a histogram
 /// which cannot be decoded, or with which the histograms take more memory than a log of this length can need.
-pub(crate) fn read(log: &[u8]) -> Result<HashMap<String, Vec<Kept>>, (usize, String)> {
-    let mut found: HashMap<String, Vec<Kept>> = HashMap::new();
+pub(crate) fn read(log: &[u8]) -> Result<HashMap<String, Vec<LoggedHistogram>>, (usize, String)> {
+    let mut histograms: HashMap<String, Vec<LoggedHistogram>> = HashMap::new();
     let mut room = BUCKETS + BUCKETS_PER_BYTE * log.len() as u64;
     for (line, text) in (1..).zip(log.split_inclusive(|&byte| byte == b'\n')) {
         if matches!(text.first(), Some(b'#' | b'"')) {
@@ -104,14 +107,14 @@ pub(crate) fn read(log: &[u8]) -> Result<HashMap<String, Vec<Kept>>, (usize, Str
             let message = "the histograms up to here hold more than a log of this length can";
             (line, message.to_owned())
         })?;
-        found.entry(tag.to_owned()).or_default().push(Kept {
+        histograms.entry(tag.to_owned()).or_default().push(LoggedHistogram {
             line,
             count: histogram.len(),
             max: histogram.max(),
             buckets,
         });
     }
-    Ok(found)
+    Ok(histograms)
 }
 
 /// Returns the tag of an interval line and its histogram in base64.

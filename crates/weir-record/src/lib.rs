@@ -95,16 +95,16 @@ fn push_escaped(tag: &mut String, name: &str) {
 pub fn summarize(tag: &str, histogram: &Histogram<u64>, overflow: u64) -> QuantileSummary {
     // In one pass: they are taken while the load runs.
     let mut quantiles = histogram.value_at_quantiles([0.5, 0.9, 0.99, 0.999]);
-    let mut next = || quantiles.next().unwrap_or(0);
+    let [p50, p90, p99, p999] = std::array::from_fn(|_| quantiles.next().unwrap_or(0));
     QuantileSummary {
         tag: tag.to_owned(),
         count: histogram.len(),
         overflow,
         mean: histogram.mean(),
-        p50: next(),
-        p90: next(),
-        p99: next(),
-        p999: next(),
+        p50,
+        p90,
+        p99,
+        p999,
         max: histogram.max(),
     }
 }

@@ -11,7 +11,7 @@ use weir_model::record::{
     RunHeader, TrialRecord,
 };
 
-use crate::histogram_log::{self, Kept};
+use crate::histogram_log::{self, LoggedHistogram};
 use crate::samples::{Samples, read_samples};
 use crate::{
     HEADER_FILE, HISTOGRAMS_FILE, HistogramKind, RECORDS_FILE, RecordError, STUDY_FILE, tag,
@@ -33,7 +33,7 @@ pub struct Run {
     /// True if a half-written last line was ignored, because the process was killed while it wrote.
     pub truncated: bool,
     /// Histograms by tag.
-    histograms: HashMap<String, Vec<Kept>>,
+    histograms: HashMap<String, Vec<LoggedHistogram>>,
 }
 
 impl Run {
@@ -52,8 +52,8 @@ impl Run {
         // Records before histograms: every record's histogram was on disk before it.
         let path = dir.join(RECORDS_FILE);
         let bytes = weir_files::read(&path).map_err(RecordError::io("read", &path))?;
-        let whole = whole_lines(&bytes);
-        let records = whole
+        let complete_lines = whole_lines(&bytes);
+        let records = complete_lines
             .split_inclusive(|&byte| byte == b'\n')
             .enumerate()
             .map(|(index, line)| parse(&path, index, line.trim_ascii_end()))
@@ -69,7 +69,7 @@ impl Run {
             study_text,
             records,
             samples: read_samples(dir)?,
-            truncated: whole_log.len() != log.len() || whole.len() != bytes.len(),
+            truncated: whole_log.len() != log.len() || complete_lines.len() != bytes.len(),
             histograms,
         };
         run.check_histograms()?;
@@ -88,12 +88,11 @@ impl Run {
         if !trial.slices.iter().any(|slice| slice.stood_still) {
             return None;
         }
-        let kept = self.kept_undisturbed(trial);
-        Some(kept.map_or(&[], |kept| &kept.buckets))
+        Some(self.kept_undisturbed(trial).map_or(&[], |histogram| &histogram.buckets))
     }
 
     /// Returns the latest histogram that fits the summary; [`histogram_log::read`] explains why there may be others.
-    fn kept(&self, summary: &QuantileSummary) -> Option<&Kept> {
+    fn kept(&self, summary: &QuantileSummary) -> Option<&LoggedHistogram> {
         self.all_kept(summary).next()
     }
 
@@ -101,24 +100,26 @@ impl Run {
     fn all_kept<'r>(
         &'r self,
         summary: &QuantileSummary,
-    ) -> impl Iterator<Item = &'r Kept> + use<'r> {
-        let told = (summary.count, summary.max);
+    ) -> impl Iterator<Item = &'r LoggedHistogram> + use<'r> {
+        let totals = (summary.count, summary.max);
         self.histograms
             .get(&summary.tag)
             .into_iter()
             .flatten()
             .rev()
-            .filter(move |kept| (kept.count, kept.max) == told)
+            .filter(move |kept| (kept.count, kept.max) == totals)
     }
 
     /// Returns the first undisturbed histogram that was written after the trial's response times. These may fit another
     /// trial's summary too: two trials in which nothing was answered have the same.
-    fn kept_undisturbed(&self, trial: &TrialRecord) -> Option<&Kept> {
+    fn kept_undisturbed(&self, trial: &TrialRecord) -> Option<&LoggedHistogram> {
         let kind = HistogramKind::Undisturbed;
-        let tag = tag(&trial.load, &trial.arm, trial.block, kind);
-        let own = self.histograms.get(&tag)?;
+        let undisturbed = self.histograms.get(&tag(&trial.load, &trial.arm, trial.block, kind))?;
         self.all_kept(&trial.response_time).find_map(|all| {
-            own.iter().find(|kept| kept.line > all.line).filter(|kept| kept.count <= all.count)
+            undisturbed
+                .iter()
+                .find(|kept| kept.line > all.line)
+                .filter(|kept| kept.count <= all.count)
         })
     }
 
@@ -128,31 +129,30 @@ impl Run {
             let Record::Trial(trial) = record else {
                 continue;
             };
-            let damaged = |message: String| RecordError::Corrupt {
-                path: self.dir.join(RECORDS_FILE),
-                line,
-                message,
-            };
             let summaries =
                 [&trial.response_time, &trial.service_time, &trial.first_byte, &trial.dispatch_lag];
             for summary in summaries {
                 if !summary.tag.is_empty() && self.kept(summary).is_none() {
-                    return Err(damaged(self.mismatch(summary)));
+                    return Err(self.damaged(line, self.mismatch(summary)));
                 }
             }
-            let slices = || trial.slices.iter();
-            let is_split = slices().any(|slice| slice.stood_still)
-                && slices().any(|slice| !slice.stood_still && slice.due > 0);
+            let is_split = trial.slices.iter().any(|slice| slice.stood_still)
+                && trial.slices.iter().any(|slice| !slice.stood_still && slice.due > 0);
             let is_kept = !trial.response_time.tag.is_empty();
             if is_split && is_kept && self.kept_undisturbed(trial).is_none() {
-                return Err(damaged(format!(
+                let message = format!(
                     "{HISTOGRAMS_FILE} lacks the response times of `{}` without the slices in which the machine \
                      stood still",
                     trial.response_time.tag
-                )));
+                );
+                return Err(self.damaged(line, message));
             }
         }
         Ok(())
+    }
+
+    fn damaged(&self, line: usize, message: String) -> RecordError {
+        RecordError::Corrupt { path: self.dir.join(RECORDS_FILE), line, message }
     }
 
     /// Describes the difference between a summary and the histogram in the log.
@@ -278,7 +278,7 @@ pub(crate) fn whole_lines(bytes: &[u8]) -> &[u8] {
 /// Reads what is known of the run in `dir` since before its first trial.
 ///
 /// # Errors
-/// As for [`Run::read`].
+/// The same as of [`Run::read`].
 pub fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
     /// The one field that every format has, so that an unknown format is reported rather than misread.
     #[derive(Deserialize)]
@@ -305,11 +305,11 @@ fn parse<T: DeserializeOwned>(path: &Path, index: usize, text: &[u8]) -> Result<
     serde_json::from_slice(text).map_err(|error| {
         let message = error.to_string();
         // serde_json counts lines from 1 and appends its own place, which is within `text`.
-        let place = format!(" at line {} column {}", error.line(), error.column());
+        let position = format!(" at line {} column {}", error.line(), error.column());
         RecordError::Corrupt {
             path: path.to_owned(),
             line: index + error.line().max(1),
-            message: message.strip_suffix(&place).unwrap_or(&message).to_owned(),
+            message: message.strip_suffix(&position).unwrap_or(&message).to_owned(),
         }
     })
 }

@@ -188,8 +188,8 @@ fn parse(table: &Table, columns: &[String], cells: &[String]) -> Option<Sample> 
         return None;
     }
     let cell = |name: &str| {
-        let place = columns.iter().position(|column| column == name)?;
-        cells.get(place).map(|cell| &**cell)
+        let index = columns.iter().position(|column| column == name)?;
+        cells.get(index).map(|cell| &**cell)
     };
     let (seconds, fraction) = cell("t_s")?.split_once('.')?;
     let micros: u64 = fraction.parse().ok().filter(|_| fraction.len() == 6)?;
@@ -277,8 +277,8 @@ mod tests {
 
     #[test]
     fn samples_are_read_back_as_they_were_after_a_crash_too() {
-        let dir = tempfile::tempdir().unwrap();
-        let dir = dir.path();
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
         let none = Samples::default();
         assert_eq!(read_samples(dir).unwrap(), none, "an old run has none");
         let rows = [
@@ -310,8 +310,8 @@ mod tests {
 
     #[test]
     fn other_columns_are_not_mixed_and_unknown_tables_not_written() {
-        let dir = tempfile::tempdir().unwrap();
-        let dir = dir.path();
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
         let mut logs = SampleLogs::default();
         let outside = [row("../../x", 0, &[], &[])];
         assert!(logs.append(dir, "here", &outside).is_err());
@@ -327,15 +327,15 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_once_for_each_host() {
         let dir = tempfile::tempdir().unwrap();
-        let why = |why: &str| MissingCounter {
+        let missing = MissingCounter {
             table: "host".to_owned(),
             column: "files".to_owned(),
             role: String::new(),
-            why: why.to_owned(),
+            why: "no, \u{1b}none".to_owned(),
         };
         let mut logs = SampleLogs::default();
         for host in ["a", "a", "b"] {
-            logs.miss(dir.path(), host, &[why("no, \u{1b}none")]).unwrap();
+            logs.miss(dir.path(), host, std::slice::from_ref(&missing)).unwrap();
         }
         let text = fs::read_to_string(dir.path().join("samples/missing.csv")).unwrap();
         let lines = ["a,host,files,,\"no,  none\"\n", "b,host,files,,\"no,  none\"\n"].concat();

@@ -16,10 +16,10 @@ use super::*;
 mod histograms;
 
 fn header() -> RunHeader {
-    let arm = |name: &str| fixture::arm(name, ArmRole::Change, &[]);
+    let arms = ["baseline", "keepalive"].map(|name| fixture::arm(name, ArmRole::Change, &[]));
     let study = Study {
         loads: vec![fixture::load("closed", StudyArrivals::Closed)],
-        ..fixture::study(vec![arm("baseline"), arm("keepalive")])
+        ..fixture::study(arms.into())
     };
     RunHeader {
         remarks: vec![Remark::of_run("one \"quoted\" line\nand another")],
@@ -29,8 +29,7 @@ fn header() -> RunHeader {
 
 fn histogram(values: impl IntoIterator<Item = u64>) -> Histogram<u64> {
     let mut histogram = empty_histogram();
-    let mut values = values.into_iter();
-    values.by_ref().for_each(|value| histogram.saturating_record(value));
+    values.into_iter().for_each(|value| histogram.saturating_record(value));
     histogram
 }
 
@@ -103,38 +102,41 @@ fn what_was_written_reads_back_equal() {
 
     // Blocks ascend, arms stand as in the study.
     let blocks = run.blocks("closed").into_iter();
-    let arms = |trials: Vec<&TrialRecord>| trials.iter().map(|t| t.arm.clone()).collect::<Vec<_>>();
-    let seen: Vec<_> = blocks.map(|(key, trials)| (key, arms(trials).join(" "))).collect();
+    let arms_of_blocks: Vec<_> = blocks
+        .map(|(key, trials)| {
+            let arms: Vec<&str> = trials.iter().map(|trial| &*trial.arm).collect();
+            (key, arms.join(" "))
+        })
+        .collect();
     let of_baseline = run.trials_of("closed", "baseline");
     let blocks: Vec<_> = of_baseline.iter().map(|trial| trial.block).collect();
     assert_eq!(blocks, [0, 1]);
     let want = [((0, 0), "baseline"), ((1, 0), "baseline keepalive")];
-    assert_eq!(seen, want.map(|(key, arms)| (key, arms.to_owned())));
+    assert_eq!(arms_of_blocks, want.map(|(key, arms)| (key, arms.to_owned())));
 }
 
 /// A trial whose response times are kept under its tag.
 fn timed(arm: &str, block: u32, histogram: &Histogram<u64>) -> TrialRecord {
-    let tag = tag("closed", arm, block, HistogramKind::ResponseTime);
-    TrialRecord { response_time: summarize(&tag, histogram, 0), ..trial(arm, block) }
+    let response_time_tag = tag("closed", arm, block, HistogramKind::ResponseTime);
+    TrialRecord { response_time: summarize(&response_time_tag, histogram, 0), ..trial(arm, block) }
 }
 
 /// Appends a histogram, then its trial.
 fn append_timed(writer: &mut RunWriter, trial: &TrialRecord, histogram: &Histogram<u64>) {
     let tag = &trial.response_time.tag;
-    let kept = writer.append_histogram(tag, Duration::ZERO, Duration::ZERO, histogram);
-    kept.unwrap();
+    writer.append_histogram(tag, Duration::ZERO, Duration::ZERO, histogram).unwrap();
     let record = Record::Trial(Box::new(trial.clone()));
     writer.append(&record).unwrap();
 }
 
 #[test]
 fn a_kill_in_mid_line_costs_that_line_alone() {
-    let whole = serde_json::to_vec(&record("keepalive", 0)).unwrap();
-    for kept in [1, 10, whole.len() / 2, whole.len()] {
+    let line = serde_json::to_vec(&record("keepalive", 0)).unwrap();
+    for kept in [1, 10, line.len() / 2, line.len()] {
         let (folder, mut writer) = begun();
         writer.append(&record("baseline", 0)).unwrap();
         drop(writer);
-        append_raw(&folder.path().join(RECORDS_FILE), &whole[..kept]);
+        append_raw(&folder.path().join(RECORDS_FILE), &line[..kept]);
         append_raw(&folder.path().join(HISTOGRAMS_FILE), b"Tag=x,0.0,0.");
 
         let run = Run::read(folder.path()).unwrap();
@@ -179,23 +181,26 @@ fn a_damaged_line_is_named() {
     assert!(error.contains("histograms.hlog:4: "), "{error}");
 }
 
+fn refuse(dir: &Path) -> RecordError {
+    RunWriter::create(dir, &header(), "").err().unwrap()
+}
+
 #[test]
 fn refusals_name_the_path_and_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let error = Run::read(folder.path()).unwrap_err();
     assert!(matches!(error, RecordError::NotARun { .. }), "{error}");
     assert!(RunWriter::resume(folder.path()).is_err());
-    let left = fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(left, 0, "a folder that is no run stays as it is");
+    let file_count = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(file_count, 0, "a folder that is no run stays as it is");
 
     fs::write(folder.path().join("thesis.tex"), "years of work").unwrap();
-    let refused = |dir: &Path| RunWriter::create(dir, &header(), "").err().unwrap();
-    let error = refused(folder.path());
+    let error = refuse(folder.path());
     assert!(matches!(error, RecordError::NotEmpty(_)), "{error}");
     assert!(error.hint().is_some());
 
     let file = folder.path().join("thesis.tex/run");
-    let error = refused(&file).to_string();
+    let error = refuse(&file).to_string();
     assert!(error.contains("thesis.tex is not a folder"), "{error}");
 
     // Others may write in it, or it is where a link of another user's leads: nothing is made.
@@ -210,35 +215,36 @@ fn refusals_name_the_path_and_the_reason() {
         if mode == 0o700 && !is_root {
             continue;
         }
-        let error = refused(&folder.path().join(dir));
+        let error = refuse(&folder.path().join(dir));
         assert!(matches!(error, RecordError::OpenToOthers(_)), "{dir}: {error}");
         assert_eq!(fs::read_dir(&open).unwrap().count(), 0, "{dir}");
     }
+}
+
+fn begin_in(dir: &Path) -> RunWriter {
+    let mut writer = RunWriter::create(dir, &header(), "").unwrap();
+    writer.append(&record("baseline", 0)).unwrap();
+    writer.write_file("arms/baseline/conf/a", b"").unwrap();
+    writer
+}
+
+fn list_names(dir: &Path) -> Vec<std::ffi::OsString> {
+    fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
 #[test]
 fn what_is_taken_back_leaves_what_others_made() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("runs/mine");
-    let begun = || {
-        let mut writer = RunWriter::create(&dir, &header(), "").unwrap();
-        writer.append(&record("baseline", 0)).unwrap();
-        writer.write_file("arms/baseline/conf/a", b"").unwrap();
-        writer
-    };
-    begun().discard().unwrap();
+    begin_in(&dir).discard().unwrap();
     assert!(!dir.exists());
-    let writer = begun();
+    let writer = begin_in(&dir);
     fs::write(dir.join("notes"), "").unwrap();
     writer.discard().unwrap();
-    let names = |dir: &Path| -> Vec<_> {
-        let entries = fs::read_dir(dir).unwrap();
-        entries.map(|entry| entry.unwrap().file_name()).collect()
-    };
-    assert_eq!(names(&dir), ["notes"]);
+    assert_eq!(list_names(&dir), ["notes"]);
     fs::remove_file(dir.join("notes")).unwrap();
-    begun().discard().unwrap();
-    assert_eq!(names(&dir), [""; 0], "the folder was there before");
+    begin_in(&dir).discard().unwrap();
+    assert_eq!(list_names(&dir), [""; 0], "the folder was there before");
 }
 
 #[test]
@@ -264,8 +270,8 @@ fn a_full_disk_is_said_so() {
 fn a_format_of_the_future_is_named() {
     let folder = begun().0;
     let path = folder.path().join(HEADER_FILE);
-    let other = r#"{"format": "weir-run/7", "all": "else is different"}"#;
-    fs::write(&path, other).unwrap();
+    let header = r#"{"format": "weir-run/7", "all": "else is different"}"#;
+    fs::write(&path, header).unwrap();
     let error = Run::read(folder.path()).unwrap_err();
     assert!(error.to_string().contains("weir-run/7"), "{error}");
     fs::write(&path, r#"{"format": "#).unwrap();
@@ -312,12 +318,13 @@ fn tags_are_unambiguous_and_loggable() {
 #[test]
 fn a_summary_has_the_histograms_quantiles() {
     let summary = summarize("t", &histogram((1..=1000).map(|k| k * 1_000_000)), 4);
-    let within = |value: u64, want: u64| value.abs_diff(want) * 1000 <= want;
     assert_eq!((summary.count, summary.overflow), (1000, 4));
     assert_eq!(summary.tag, "t");
-    assert!(within(summary.p50, 500_000_000), "{summary:?}");
-    assert!(within(summary.p99, 990_000_000), "{summary:?}");
-    assert!(within(summary.max, 1_000_000_000), "{summary:?}");
+    for (value, want) in
+        [(summary.p50, 500_000_000), (summary.p99, 990_000_000), (summary.max, 1_000_000_000)]
+    {
+        assert!(value.abs_diff(want) * 1000 <= want, "{summary:?}");
+    }
     assert_eq!(summarize("", &histogram([]), 0), QuantileSummary::default());
 }
 
@@ -344,9 +351,9 @@ fn a_run_folder_is_its_user_s_alone() {
     let all = all_below(&folder.path().join("runs"));
     assert_eq!(all.len(), 10, "{all:?}");
     for path in all {
-        let found = fs::metadata(&path).unwrap();
-        let expected = if found.is_dir() { 0o700 } else { 0o600 };
-        let mode = found.permissions().mode() & 0o777;
+        let metadata = fs::metadata(&path).unwrap();
+        let expected = if metadata.is_dir() { 0o700 } else { 0o600 };
+        let mode = metadata.permissions().mode() & 0o777;
         assert_eq!(mode, expected, "{}: {mode:o}", path.display());
     }
 }
@@ -357,16 +364,13 @@ fn a_run_that_others_could_have_written_is_read_and_never_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("run");
     drop(RunWriter::create(&dir, &header(), "").unwrap());
-    let set = |path: &Path, mode| {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    };
     for (path, mode, expected) in [
         (dir.clone(), 0o777, Some("can be written by others")),
         (dir.clone(), 0o755, None),
         (dir.join(HEADER_FILE), 0o666, Some("can be written by others")),
         (dir.join(HEADER_FILE), 0o644, None),
     ] {
-        set(&path, mode);
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         assert!(Run::read(&dir).is_ok());
         let refused = RunWriter::resume(&dir).map(drop).err().map(|error| error.to_string());
         let is_expected = match expected {

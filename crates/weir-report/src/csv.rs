@@ -1,6 +1,8 @@
 //! Results as CSV (RFC 4180): one header line, then one row per measured item. As in samples, a column name ends in its
 //! unit unless it counts things, and an empty cell means no value.
 
+use std::borrow::Cow;
+
 use weir_analysis::findings::{
     ArmFindings, Capacity, CapacityFindings, Comparison, Findings, LoadFindings, NEVER_NS, Verdict,
 };
@@ -36,8 +38,8 @@ impl Row {
     /// Appends a figure with twelve significant digits; more would only show rounding errors. A figure that is unknown
     /// or infinite leaves the cell empty.
     fn number(self, figure: impl Into<Option<f64>>) -> Row {
-        let figure = figure.into().filter(|figure| figure.is_finite());
-        let rounded = figure.and_then(|figure| format!("{figure:.11e}").parse::<f64>().ok());
+        let finite = figure.into().filter(|figure| figure.is_finite());
+        let rounded = finite.and_then(|figure| format!("{figure:.11e}").parse::<f64>().ok());
         let Row(mut cells) = self;
         cells.push(rounded.map_or_else(String::new, |figure| figure.to_string()));
         Row(cells)
@@ -47,13 +49,13 @@ impl Row {
     /// values.
     fn quantiles(self, of: &TimeReport, wanted: &[f64]) -> Row {
         wanted.iter().fold(self, |row, wanted| {
-            let found = of
+            let entry = of
                 .quantiles
                 .iter()
                 .filter(|_| of.count > 0)
                 .clone()
                 .find(|(quantile, _)| quantile == wanted);
-            row.text(found.map_or_else(String::new, |(_, ns)| ns.to_string()))
+            row.text(entry.map_or_else(String::new, |(_, ns)| ns.to_string()))
         })
     }
 }
@@ -63,17 +65,19 @@ fn table(columns: &str, rows: impl IntoIterator<Item = Row>) -> String {
     let mut text = format!("{columns}\n");
     for Row(cells) in rows {
         debug_assert_eq!(cells.len(), columns.split(',').count());
-        let cells = cells.into_iter().map(|cell| masked(&cell).into_owned()).map(|cell| {
-            if cell.contains([',', '"', '\n', '\r']) {
-                format!("\"{}\"", cell.replace('"', "\"\""))
-            } else {
-                cell
-            }
-        });
-        text += &cells.collect::<Vec<_>>().join(",");
+        let quoted: Vec<String> = cells.iter().map(|cell| quote(masked(cell))).collect();
+        text += &quoted.join(",");
         text.push('\n');
     }
     text
+}
+
+fn quote(cell: Cow<'_, str>) -> String {
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.into_owned()
+    }
 }
 
 /// Subject of a row of [`load`]: the whole load, or one of its flows.
@@ -89,14 +93,13 @@ struct Part<'a> {
 
 /// Formats a load: one row for all flows together (`flow` is empty), then one per flow if there are several.
 pub fn load(report: &LoadReport) -> String {
-    let errors = |all: &[weir_model::load::ErrorCount]| all.iter().map(|error| error.count).sum();
-    let whole = Part {
+    let all_flows = Part {
         name: "",
         target: &report.target,
         connections: report.load.connections,
         rates: &report.rates,
         counts: &report.counts,
-        failed: [report.censored.in_flight, errors(&report.errors)],
+        failed: [report.censored.in_flight, count_errors(&report.errors)],
         times: [&report.response_time, &report.service_time, &report.dispatch_lag],
     };
     let flows = report.flows.iter().map(|flow: &FlowReport| Part {
@@ -105,11 +108,15 @@ pub fn load(report: &LoadReport) -> String {
         connections: flow.load.connections,
         rates: &flow.rates,
         counts: &flow.counts,
-        failed: [flow.censored.in_flight, errors(&flow.errors)],
+        failed: [flow.censored.in_flight, count_errors(&flow.errors)],
         times: [&flow.response_time, &flow.service_time, &flow.dispatch_lag],
     });
-    let parts = std::iter::once(whole).chain(flows);
+    let parts = std::iter::once(all_flows).chain(flows);
     table(LOAD, parts.map(|part| load_row(report, &part)))
+}
+
+fn count_errors(errors: &[weir_model::load::ErrorCount]) -> u64 {
+    errors.iter().map(|error| error.count).sum()
 }
 
 fn load_row(report: &LoadReport, part: &Part<'_>) -> Row {
@@ -156,49 +163,55 @@ pub fn findings(findings: &Findings) -> String {
 /// Returns one row for each comparison of an arm's figure, or a single row if there is no comparison.
 fn rows(load: &LoadFindings, arm: &ArmFindings, metric: Metric) -> Vec<Row> {
     let all = if load.pairs.is_empty() { &load.comparisons } else { &load.pairs };
-    let compared: Vec<Option<&Comparison>> = all
+    let compared: Vec<Row> = all
         .iter()
-        .filter(|found| found.arm == arm.arm && found.metric == metric)
-        .map(Some)
+        .filter(|comparison| comparison.arm == arm.arm && comparison.metric == metric)
+        .map(|comparison| comparison_row(load, arm, metric, Some(comparison)))
         .collect();
-    let compared = if compared.is_empty() { vec![None] } else { compared };
-    let row = |found: Option<&Comparison>| {
-        // Of what was not compared nothing is sure or likely, and of what was not measured nothing is zero.
-        let compared = found.filter(|found| found.verdict != Verdict::Invalid);
-        let number = |figure: fn(&Comparison) -> f64| compared.map(figure);
-        let (name, value) = figure(arm, metric);
-        let value = value.filter(|_| load.blocks_used > 0);
-        Row::default()
-            .text(&load.load)
-            .number(load.rate_intended)
-            .text(validity_word(load.validity))
-            .text(load.blocks_used)
-            .text(&arm.arm)
-            .text(name)
-            .number(value)
-            .text(found.map_or("", |found| &found.against))
-            .number(number(|found| found.ratio))
-            .number(number(|found| found.interval.0))
-            .number(number(|found| found.interval.1))
-            .number(number(|found| found.confidence))
-            .number(number(|found| found.p))
-            .number(number(|found| found.p_holm))
-            .number(number(|found| found.minimum_detectable))
-            .text(found.map_or("", |found| found.verdict.word()))
-    };
-    compared.into_iter().map(row).collect()
+    if compared.is_empty() { vec![comparison_row(load, arm, metric, None)] } else { compared }
+}
+
+fn comparison_row(
+    load: &LoadFindings,
+    arm: &ArmFindings,
+    metric: Metric,
+    comparison: Option<&Comparison>,
+) -> Row {
+    // Of what was not compared nothing is sure or likely, and of what was not measured nothing is zero.
+    let valid = comparison.filter(|comparison| comparison.verdict != Verdict::Invalid);
+    let (name, value) = figure(arm, metric);
+    Row::default()
+        .text(&load.load)
+        .number(load.rate_intended)
+        .text(validity_word(load.validity))
+        .text(load.blocks_used)
+        .text(&arm.arm)
+        .text(name)
+        .number(value.filter(|_| load.blocks_used > 0))
+        .text(comparison.map_or("", |comparison| &comparison.against))
+        .number(valid.map(|comparison| comparison.ratio))
+        .number(valid.map(|comparison| comparison.interval.0))
+        .number(valid.map(|comparison| comparison.interval.1))
+        .number(valid.map(|comparison| comparison.confidence))
+        .number(valid.map(|comparison| comparison.p))
+        .number(valid.map(|comparison| comparison.p_holm))
+        .number(valid.map(|comparison| comparison.minimum_detectable))
+        .text(comparison.map_or("", |comparison| comparison.verdict.word()))
 }
 
 /// Returns a metric's name with its unit, and the arm's figure.
 fn figure(arm: &ArmFindings, metric: Metric) -> (&'static str, Option<f64>) {
-    let time = |ns: u64| (ns != NEVER_NS).then_some(ns as f64);
     match metric {
         Metric::Rate => ("rate_completed_per_s", Some(arm.rate_completed)),
         Metric::ReceivedBytes => ("received_bytes_per_s", arm.received_per_second),
         Metric::CpuPerRequest => ("cpu_per_request_ns", arm.cpu_per_request_ns),
-        Metric::ResponseP50 => ("response_time_p50_ns", time(arm.response_ns[0])),
-        Metric::ResponseP99 => ("response_time_p99_ns", time(arm.response_ns[2])),
+        Metric::ResponseP50 => ("response_time_p50_ns", answered_time(arm.response_ns[0])),
+        Metric::ResponseP99 => ("response_time_p99_ns", answered_time(arm.response_ns[2])),
     }
+}
+
+fn answered_time(ns: u64) -> Option<f64> {
+    (ns != NEVER_NS).then_some(ns as f64)
 }
 
 fn capacity_row(found: &CapacityFindings, arm: &Capacity) -> Row {

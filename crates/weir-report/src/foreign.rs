@@ -104,12 +104,12 @@ mod tests {
         for line in SECRETS.lines().map(str::trim).filter(|line| !line.is_empty()) {
             // Alone, as a line of a diff, and twice: what is masked once stays so.
             for line in [line.to_owned(), format!("+    {line}")] {
-                let found = masked(&line);
-                assert!(!found.contains("CRET"), "{found}");
-                assert!(found.contains(MASK), "{found}");
-                let kept = line.matches("stays").count();
-                assert_eq!(found.matches("stays").count(), kept, "{found}");
-                assert_eq!(masked(&found), found);
+                let masked_text = masked(&line);
+                assert!(!masked_text.contains("CRET"), "{masked_text}");
+                assert!(masked_text.contains(MASK), "{masked_text}");
+                let stay_count = line.matches("stays").count();
+                assert_eq!(masked_text.matches("stays").count(), stay_count, "{masked_text}");
+                assert_eq!(masked(&masked_text), masked_text);
             }
         }
     }
@@ -208,10 +208,10 @@ filter:
  ],
  stays\n";
         for text in [text.to_owned(), text.replace("\n ", "\n+ ")] {
-            let found = masked(&text);
-            assert!(!found.contains("CRET"), "{found}");
-            assert_eq!(found.matches("stays").count(), 8, "{found}");
-            assert!(found.contains("-----END PRIVATE KEY-----"), "{found}");
+            let masked_text = masked(&text);
+            assert!(!masked_text.contains("CRET"), "{masked_text}");
+            assert_eq!(masked_text.matches("stays").count(), 8, "{masked_text}");
+            assert!(masked_text.contains("-----END PRIVATE KEY-----"), "{masked_text}");
         }
         // A diff may have the end of a key or its middle alone.
         let long = "S3CRET".repeat(11);
@@ -220,9 +220,9 @@ filter:
             format!(" {long}\n+a 1;\n"),
             format!(" -----BEGIN EC PRIVATE KEY-----\n {long}\n@@ -1 +1 @@\n+a 1;\n"),
         ] {
-            let found = masked(&text);
-            assert!(!found.contains("CRET"), "{found}");
-            assert!(found.ends_with("+a 1;\n"), "{found}");
+            let masked_text = masked(&text);
+            assert!(!masked_text.contains("CRET"), "{masked_text}");
+            assert!(masked_text.ends_with("+a 1;\n"), "{masked_text}");
         }
     }
 
@@ -241,11 +241,11 @@ filter:
   ],
   "url": "https://u:S3CRET@stays/"
 }"#;
-        let found = masked(text);
-        assert!(!found.contains("CRET") && !found.contains("12345"), "{found}");
-        assert_eq!(found.matches("stays").count(), 2, "{found}");
-        let read: Result<serde_json::Value, _> = serde_json::from_str(&found);
-        assert!(read.is_ok(), "{found}");
+        let masked_text = masked(text);
+        assert!(!masked_text.contains("CRET") && !masked_text.contains("12345"), "{masked_text}");
+        assert_eq!(masked_text.matches("stays").count(), 2, "{masked_text}");
+        let read: Result<serde_json::Value, _> = serde_json::from_str(&masked_text);
+        assert!(read.is_ok(), "{masked_text}");
     }
 
     /// Generates any JSON, with arbitrary keys and strings.
@@ -279,9 +279,9 @@ filter:
         fn any_json_stays_json(value in json()) {
             let pretty = serde_json::to_string_pretty(&value).unwrap();
             for text in [value.to_string(), pretty] {
-                let found = masked(&text);
-                let read: Result<Value, _> = serde_json::from_str(&found);
-                prop_assert!(read.is_ok(), "{text}\n{found}");
+                let masked_text = masked(&text);
+                let read: Result<Value, _> = serde_json::from_str(&masked_text);
+                prop_assert!(read.is_ok(), "{text}\n{masked_text}");
             }
         }
 
@@ -294,8 +294,8 @@ filter:
 
         #[test]
         fn any_text_is_taken(text in "(\\PC|[\"'{}\\[\\]:=,\n -]|token|password|://|Basic )*") {
-            let found = masked(&text).into_owned();
-            prop_assert!(found.is_char_boundary(found.len()));
+            let masked_text = masked(&text).into_owned();
+            prop_assert!(masked_text.is_char_boundary(masked_text.len()));
         }
     }
 }

@@ -46,8 +46,9 @@ fn three_digits(value: f64) -> String {
 /// Formats values from 0 to `top` as a line of at most [`SPARKS`] characters, with a gap for a missing value.
 pub fn sparkline(values: &[f64], top: f64) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let each = values.len().div_ceil(SPARKS).max(1);
-    let means = values.chunks(each).map(|some| some.iter().sum::<f64>() / some.len() as f64);
+    let chunk_length = values.len().div_ceil(SPARKS).max(1);
+    let means =
+        values.chunks(chunk_length).map(|some| some.iter().sum::<f64>() / some.len() as f64);
     means
         .map(|value| {
             if value.is_finite() && top > 0.0 {
@@ -116,10 +117,14 @@ pub fn time(ns: f64) -> String {
 /// time.
 pub(crate) fn quantiles(ns: &[u64; 5], samples: u64) -> [String; 5] {
     let recorded = samples > 0 && ns.iter().any(|ns| *ns > 0);
-    ns.map(|ns| match recorded {
-        false => NONE.to_owned(),
-        true if ns == NEVER_NS => NEVER.to_owned(),
-        true => time(ns as f64),
+    ns.map(|ns| {
+        if !recorded {
+            NONE.to_owned()
+        } else if ns == NEVER_NS {
+            NEVER.to_owned()
+        } else {
+            time(ns as f64)
+        }
     })
 }
 
@@ -128,8 +133,7 @@ pub fn short_time(ns: f64) -> String {
     let text = time(ns);
     match text.split_once(' ') {
         Some((value, unit)) if value.contains('.') => {
-            let value = value.trim_end_matches('0').trim_end_matches('.');
-            format!("{value} {unit}")
+            format!("{} {unit}", value.trim_end_matches('0').trim_end_matches('.'))
         }
         _ => text,
     }
@@ -147,10 +151,10 @@ pub fn length(length: Duration) -> String {
             ((minutes / 60, "h"), (minutes % 60, "min"))
         }
     };
-    let part = |(number, unit): (u64, &str)| format!("{} {unit}", count(number));
+    let high_part = format!("{} {}", count(high.0), high.1);
     match low.0 {
-        0 => part(high),
-        _ => format!("{} {}", part(high), part(low)),
+        0 => high_part,
+        _ => format!("{high_part} {} {}", count(low.0), low.1),
     }
 }
 
@@ -183,11 +187,11 @@ pub fn ratio_interval(ratio: f64, (low, high): (f64, f64)) -> String {
         return NONE.to_owned();
     }
     let decimals = ratio_decimals(ratio);
-    let side = |bound: f64| match bound {
+    let [low, high] = [low, high].map(|bound| match bound {
         b if b.is_infinite() => NEVER.to_owned(),
         b => grouped(b.max(0.0), decimals),
-    };
-    format!("{}–{}", side(low), side(high))
+    });
+    format!("{low}–{high}")
 }
 
 /// Formats the interval of a time: `1.10 ms to 1.30 ms`. Empty if it is not an interval.

@@ -69,12 +69,12 @@ pub fn replaced<'r>(
     origin: &OriginSpec,
     asked: impl IntoIterator<Item = &'r AskedRecord>,
 ) -> Vec<String> {
-    let asked: Vec<&AskedRecord> = asked.into_iter().collect();
-    let mut requests = asked.iter().flat_map(|record| &record.requests);
+    let records: Vec<&AskedRecord> = asked.into_iter().collect();
+    let mut requests = records.iter().flat_map(|record| &record.requests);
     let is_asked = requests.any(|request| request.answer != FROM_FILES);
     let servers = is_asked.then(|| servers_words(origin));
-    let others = asked.iter().flat_map(|record| &record.replaced);
-    servers.into_iter().chain(replaced_sentences(others)).collect()
+    let replaced = records.iter().flat_map(|record| &record.replaced);
+    servers.into_iter().chain(replaced_sentences(replaced)).collect()
 }
 
 /// Describes the server that replaces the user's servers.
@@ -231,7 +231,7 @@ pub fn bracket(known: &BracketRecord, left: Duration) -> String {
         (_, None) => "nothing is known yet".to_owned(),
     };
     let seconds = left.as_secs_f64().round().max(1.0) as u64;
-    let left = number::length(Duration::from_secs(seconds));
+    let remaining = number::length(Duration::from_secs(seconds));
     let step = stage(known.stage);
-    format!("{}: {between}, after {step}; about {left} left", known.arm)
+    format!("{}: {between}, after {step}; about {remaining} left", known.arm)
 }

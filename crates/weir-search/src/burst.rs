@@ -105,8 +105,8 @@ impl Bursts {
     }
 
     fn confidence(&self) -> f64 {
-        let wrong = |agree: u32| 0.5_f64.powi(agree as i32);
-        (1.0 - wrong(self.agree.0) - wrong(self.agree.1)).max(0.0)
+        let (below, above) = self.agree;
+        (1.0 - 0.5_f64.powi(below as i32) - 0.5_f64.powi(above as i32)).max(0.0)
     }
 
     /// Returns the approximate number of remaining trials.

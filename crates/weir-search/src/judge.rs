@@ -61,7 +61,7 @@ fn breaks(window: &Window, bounds: &[Bound]) -> bool {
 }
 
 /// Returns the windows of a trial that count, with their index.
-fn counted<'w>(
+fn select_counted<'w>(
     trial: &Trial,
     windows: &'w [Window],
     bounds: &[Bound],
@@ -132,7 +132,7 @@ pub(crate) fn judge(
         return Verdict::Unsent(unsent.map(|window| window.sent).fold(1.0, f64::min));
     }
     let spoilt_count = spoilt_count || is_throttled(trial, windows, bounds);
-    let counted = counted(trial, windows, bounds, spoilt_count);
+    let counted = select_counted(trial, windows, bounds, spoilt_count);
     let mut bad = vec![0.0; bounds.len()];
     let mut clean_until = None;
     let mut last_run = Run::default();
@@ -241,8 +241,7 @@ fn exceeds(bad: &[f64], bounds: &[Bound], windows: f64) -> bool {
 
 /// Returns true if a target recovers in these windows after a break; None if more of them are needed.
 fn recovery(after: &[Window], bounds: &[Bound]) -> Option<bool> {
-    let is_good = |window: &Window| !breaks(window, bounds);
-    if after.windows(RECOVERED).any(|some| some.iter().all(is_good)) {
+    if after.windows(RECOVERED).any(|run| run.iter().all(|window| !breaks(window, bounds))) {
         Some(true)
     } else if after.len() >= WATCHED {
         Some(false)
@@ -254,12 +253,13 @@ fn recovery(after: &[Window], bounds: &[Bound]) -> Option<bool> {
 /// Returns the index of the bound that a trial came closest to or exceeded most, and the ratio of bad responses to
 /// those allowed.
 pub(crate) fn worst(windows: &[Window], bounds: &[Bound]) -> (usize, f64) {
-    let share = |place: usize| {
-        let bad: f64 = windows.iter().map(|window| window.bad[place]).sum();
-        bad / windows.len().max(1) as f64 / bounds[place].allowed
-    };
-    (0..bounds.len())
-        .map(|place| (place, share(place)))
+    bounds
+        .iter()
+        .enumerate()
+        .map(|(index, bound)| {
+            let bad: f64 = windows.iter().map(|window| window.bad[index]).sum();
+            (index, bad / windows.len().max(1) as f64 / bound.allowed)
+        })
         .max_by(|a, b| a.1.total_cmp(&b.1))
         .unwrap_or((0, 0.0))
 }

@@ -75,6 +75,10 @@ impl Tried {
         self.result.is_ok()
     }
 
+    fn is_dead(&self) -> bool {
+        self.result.is_err_and(|how| how.is_dead)
+    }
+
     /// Returns true for a hold at whose beginning the target answered well, and at whose end only a small part of the
     /// due requests.
     fn has_collapsed_late(&self) -> bool {
@@ -234,8 +238,7 @@ impl Search {
 
     fn keep(&mut self, trial: &Trial, windows: &[Window], result: Result<f64, Break>) {
         let count = windows.len() as f64;
-        let mean = |value: &dyn Fn(&Window) -> f64| windows.iter().map(value).sum::<f64>() / count;
-        let due = mean(&|window| window.due);
+        let due = mean(windows, |window| window.due);
         let lag = self.lag(trial.settle_s + trial.window_s * trial.needed as f64);
         let threshold = self.threshold.as_ref();
         let was_expected = threshold.is_some_and(|known| (trial.rate / lag).ln() < known.mean());
@@ -246,9 +249,9 @@ impl Search {
             result,
             worst: worst(windows, &self.goal.bounds),
             due,
-            completed: mean(&|window| window.completed),
+            completed: mean(windows, |window| window.completed),
             bad: (0..self.goal.bounds.len())
-                .map(|place| mean(&|window| window.bad[place] * window.due) / due.max(1e-9))
+                .map(|bound| mean(windows, |window| window.bad[bound] * window.due) / due.max(1e-9))
                 .collect(),
             seconds: trial.window_s * count,
             lag,
@@ -273,11 +276,14 @@ impl Search {
 
     /// Returns true if a trial that should have held broke after it had been good, and was good again soon afterwards.
     fn is_stall(&self, trial: &Trial, result: &Result<f64, Break>) -> bool {
-        let is_late = |how: &Break| match trial.stage {
+        let Err(how) = result else {
+            return false;
+        };
+        let is_late = match trial.stage {
             Stage::Hold => how.clean_s >= trials::DWELL_S,
             _ => how.clean_s > 0.0 && self.should_hold(trial),
         };
-        matches!(result, Err(how) if how.recovers && is_late(how))
+        how.recovers && is_late
     }
 
     /// Returns true if a hold ended with a target that answered hardly anything, later than dwells of the same or
@@ -362,9 +368,8 @@ impl Search {
             self.answer = None;
             self.plan();
         }
-        let fits = |trial: Trial| trial.seconds() <= left_s;
         while let Ok(trial) = self.propose() {
-            if fits(trial) {
+            if trial.seconds() <= left_s {
                 return;
             }
             if let Step::Burst(bursts) = &self.step {
@@ -397,4 +402,8 @@ impl Search {
             left_s: self.remaining_s(),
         }
     }
+}
+
+fn mean(windows: &[Window], value: impl Fn(&Window) -> f64) -> f64 {
+    windows.iter().map(value).sum::<f64>() / windows.len() as f64
 }

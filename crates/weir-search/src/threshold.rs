@@ -140,7 +140,7 @@ struct Chances {
     breaks: f64,
 }
 
-fn chances(z: f64) -> Chances {
+fn look_up_chances(z: f64) -> Chances {
     const REACH: f64 = 8.0;
     const STEPS_PER_UNIT: f64 = 64.0;
     static TABLE: OnceLock<Vec<Chances>> = OnceLock::new();
@@ -161,7 +161,7 @@ fn chances(z: f64) -> Chances {
 fn log_likelihood<'d>(data: impl Iterator<Item = &'d Datum>, threshold: f64, scatter: f64) -> f64 {
     data.map(|datum| {
         let deviation = scatter * datum.spread;
-        let chances = chances((threshold - datum.rate.ln()) / deviation);
+        let chances = look_up_chances((threshold - datum.rate.ln()) / deviation);
         if datum.held { chances.holds } else { chances.breaks }
     })
     .sum()
@@ -191,13 +191,13 @@ fn cells(
     (low, high): (f64, f64),
     points: usize,
 ) -> Vec<Cell> {
-    let dwells = || data.iter().filter(|datum| !datum.is_hold && !datum.has_stalled);
+    let dwells = data.iter().filter(|datum| !datum.is_hold && !datum.has_stalled);
     let step = (high - low) / (points - 1) as f64;
     let mut without_holds = Vec::with_capacity(points * SCATTER.len());
     for (scatter, prior) in SCATTER {
         for point in 0..points {
             let dwell = low + step * point as f64;
-            let weight = prior.ln() + log_likelihood(dwells(), dwell, scatter);
+            let weight = prior.ln() + log_likelihood(dwells.clone(), dwell, scatter);
             without_holds.push((dwell, scatter, weight));
         }
     }
@@ -213,7 +213,7 @@ fn cells(
             let hold_scatter = scatter.hypot(*stall);
             // If few holds meet a stall, those that did have lapsed.
             let lapses = if *stall == 0.0 { stalled_holds } else { 0 };
-            let known = of_dwells + weight.ln() + lapses as f64 * LAPSE.ln();
+            let log_weight = of_dwells + weight.ln() + lapses as f64 * LAPSE.ln();
             cells.extend(drops(scatter).map(|(drop, builds_up, prior)| {
                 let hold = dwell - drop - stall;
                 let holds = data
@@ -225,7 +225,7 @@ fn cells(
                     hold,
                     hold_scatter,
                     builds_up,
-                    weight: known + prior + log_likelihood(holds, hold, hold_scatter),
+                    weight: log_weight + prior + log_likelihood(holds, hold, hold_scatter),
                 }
             }));
         }
@@ -246,19 +246,19 @@ impl Threshold {
     /// Estimates the threshold; None before any trial. Holds of a target that has stalled may scatter more than dwells.
     pub(crate) fn estimate(data: &[Datum], stalls: Stalls) -> Option<Threshold> {
         let of_holds = stalls.of_holds();
-        let rates = || data.iter().map(|datum| datum.rate.ln());
+        let rates = data.iter().map(|datum| datum.rate.ln());
         let (low, high) = (
-            rates().fold(f64::INFINITY, f64::min) - BEYOND,
-            rates().fold(f64::NEG_INFINITY, f64::max) + BEYOND,
+            rates.clone().fold(f64::INFINITY, f64::min) - BEYOND,
+            rates.fold(f64::NEG_INFINITY, f64::max) + BEYOND,
         );
         if data.is_empty() {
             return None;
         }
         let coarse = cells(data, &of_holds, (low, high), COARSE);
         let step = (high - low) / (COARSE - 1) as f64;
-        let likely = || coarse.iter().filter(|cell| cell.weight > 1e-7);
-        let from = likely().map(|cell| cell.dwell).fold(high, f64::min);
-        let to = likely().map(|cell| cell.dwell).fold(low, f64::max);
+        let likely = coarse.iter().filter(|cell| cell.weight > 1e-7).map(|cell| cell.dwell);
+        let from = likely.clone().fold(high, f64::min);
+        let to = likely.fold(low, f64::max);
         Some(Threshold {
             cells: cells(data, &of_holds, (from - step, to + step), FINE),
             has_stalled: stalls.count > 0,
@@ -274,9 +274,9 @@ impl Threshold {
 
     /// Returns the rate below which the threshold lies with this probability (0..1), requests/s.
     pub(crate) fn quantile(&self, kind: Kind, probability: f64) -> f64 {
-        let values = || self.cells.iter().map(|cell| Threshold::value(cell, kind));
-        let (low, high) =
-            (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+        let values = self.cells.iter().map(|cell| Threshold::value(cell, kind));
+        let low = values.clone().fold(f64::INFINITY, f64::min);
+        let high = values.fold(f64::NEG_INFINITY, f64::max);
         let width = ((high - low) / BINS as f64).max(1e-9);
         let mut bins = vec![0.0; BINS + 1];
         for cell in &self.cells {
@@ -345,7 +345,7 @@ impl Threshold {
                 Kind::Hold => cell.hold_scatter,
             };
             let z = (Threshold::value(cell, kind) - log_rate) / scatter;
-            holds += cell.weight * chances(z).steady;
+            holds += cell.weight * look_up_chances(z).steady;
             total += cell.weight;
         }
         holds / total.max(f64::MIN_POSITIVE)

@@ -5,9 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use weir_agent::message::{
     Alive, ArmJob, ArmRenewed, ArmStarted, Counters, Describe, Description, End, FactsJob,
-    FindProgram, Hands, HostSettingsJob, Leftovers, LinkFigures, LinkJob, LinkListener, Log,
-    MakeCertificates, Missing, NetworksJob, OnceJob, OriginJob, OriginListener, Program, PutBack,
-    Renew, Restore, Rows, Settle, Wanted,
+    FindProgram, Hands, HostRequirements, HostSettingsJob, Leftovers, LinkFigures, LinkJob,
+    LinkListener, Log, MakeCertificates, Missing, NetworksJob, OnceJob, OriginJob, OriginListener,
+    Program, PutBack, Renew, Restore, Rows, Settle,
 };
 use weir_agent::server::networks::{arm_addresses, origin_address};
 use weir_agent::{Failure, FailureKind};
@@ -70,7 +70,7 @@ impl Hands for World {
         Ok(Program { name, version })
     }
 
-    fn missing(&mut self, _: Wanted) -> Result<Missing, Failure> {
+    fn missing(&mut self, _: HostRequirements) -> Result<Missing, Failure> {
         Ok(Missing::default())
     }
 
@@ -102,8 +102,8 @@ impl Hands for World {
         } else {
             Ipv4Addr::LOCALHOST.into()
         };
-        let own = SocketAddr::new(ip, 10_000 + at.slot as u16);
-        Ok(self.model.told.origin.unwrap_or(own))
+        let simulated = SocketAddr::new(ip, 10_000 + at.slot as u16);
+        Ok(self.model.told.origin.unwrap_or(simulated))
     }
 
     fn make_certificates(&mut self, _names: MakeCertificates) -> Result<(), Failure> {
@@ -186,8 +186,8 @@ impl Hands for World {
 
     fn once(&mut self, job: OnceJob) -> Result<u16, Failure> {
         let now_ns = self.now_ns;
-        let asked = self.arms.iter().find(|(slot, _)| self.address(**slot) == job.address);
-        match asked {
+        let addressed = self.arms.iter().find(|(slot, _)| self.address(**slot) == job.address);
+        match addressed {
             Some((_, arm)) if !arm.has_crashed(now_ns) => Ok(self.status),
             _ => Err(Failure::other("Connection refused (os error 111)")),
         }

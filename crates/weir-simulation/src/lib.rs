@@ -23,7 +23,7 @@ mod world;
 
 pub use model::{
     ArmModel, Bursts, Correlated, Distribution, Errors, Fault, Generator, Grain, HoldUps, Machine,
-    Model, Noise, Outliers, SlowStart, TimeWait, Told,
+    Model, Noise, Outliers, ReportedAddresses, SlowStart, TimeWait,
 };
 pub use noises::{NOISES, NoiseRow};
 pub use scenarios::{SICK, scenarios};

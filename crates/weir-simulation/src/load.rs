@@ -71,13 +71,13 @@ impl Load {
                 &mut arms[index].1.asking
             };
             let wanted = self.job.deal().part(flow.spec.connections.into());
-            let kept = match flow.spec.lifetime {
+            let open = match flow.spec.lifetime {
                 Lifetime::Request => 0,
                 _ => wanted,
             };
             counts.wanted += wanted;
-            counts.open_at_start += kept;
-            counts.open_at_end += kept;
+            counts.open_at_start += open;
+            counts.open_at_end += open;
             counts.opened += wanted;
         }
         LoadEnd {
@@ -134,12 +134,15 @@ mod tests {
             descriptors: 64,
             ..LoadJob::default()
         };
-        let others = ArmModel { service: Distribution::Fixed(500e3), ..ArmModel::default() };
-        let mut world = World::new(&Model { others, ..Model::default() });
+        let model = Model {
+            others: ArmModel { service: Distribution::Fixed(500e3), ..ArmModel::default() },
+            ..Model::default()
+        };
+        let mut world = World::new(&model);
         let arm = world.instance("a").unwrap();
         world.arms.insert(0, arm);
-        let told = Rc::new(RefCell::new((None, None)));
-        let to = Rc::clone(&told);
+        let results = Rc::new(RefCell::new((None, None)));
+        let to = Rc::clone(&results);
         world.begin_load(
             job,
             Box::new(move |part| match part {
@@ -149,7 +152,7 @@ mod tests {
             }),
         );
         while world.advance() {}
-        let (data, end) = told.take();
+        let (data, end) = results.take();
         (data.unwrap(), end.unwrap())
     }
 
@@ -178,12 +181,15 @@ mod tests {
             let (data, end) = carried(&flows);
             assert!(data.offered.abs_diff(offered) <= 3, "{}", data.offered);
             assert_eq!(failures(&data), failed);
-            let slowest = |data: &SliceData| data.histograms.response.max();
-            assert!(slowest(&alone) < 600_000 && slowest(&own) < 600_000);
-            assert!(slowest(&data) > 900_000 || failed > 0);
+            assert!(slowest_ns(&alone) < 600_000 && slowest_ns(&own) < 600_000);
+            assert!(slowest_ns(&data) > 900_000 || failed > 0);
             let [arm] = &end.arms[..] else { panic!("{end:?}") };
             assert_eq!((arm.asking.wanted, arm.held.opened), (6, 7));
         }
+    }
+
+    fn slowest_ns(data: &SliceData) -> u64 {
+        data.histograms.response.max()
     }
 
     #[test]

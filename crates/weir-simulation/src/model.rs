@@ -22,12 +22,12 @@ pub struct Model {
     /// Granularity of the simulation.
     pub grain: Grain,
     /// False addresses that the agent reports.
-    pub told: Told,
+    pub told: ReportedAddresses,
 }
 
 /// Addresses that an agent reports instead of its own, as a host might that somebody has taken over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ReportedAddresses {
     /// Address at which arms claim to listen in clear.
     pub listen: Option<SocketAddr>,
     /// Address at which arms claim to listen over TLS.
@@ -58,7 +58,7 @@ impl Default for Model {
             generator: Generator::default(),
             generators: 1,
             grain: Grain::default(),
-            told: Told::default(),
+            told: ReportedAddresses::default(),
         }
     }
 }

@@ -7,12 +7,14 @@ pub const SICK: &str = "sick";
 
 /// Returns every scenario by its name. The seed is the model's.
 pub fn scenarios(seed: u64) -> Vec<(&'static str, Model)> {
-    let model = |change: fn(&mut Model)| {
-        let mut model = Model { seed, ..Model::default() };
-        change(&mut model);
-        model
-    };
-    SCENARIOS.iter().map(|(name, change)| (*name, model(*change))).collect()
+    SCENARIOS
+        .iter()
+        .map(|(name, change)| {
+            let mut model = Model { seed, ..Model::default() };
+            change(&mut model);
+            (*name, model)
+        })
+        .collect()
 }
 
 /// A name, and the change to a host without faults.

@@ -46,12 +46,12 @@ pub(crate) struct UnderWay {
     /// Time at which each worker becomes free.
     workers: BinaryHeap<Reverse<u64>>,
     /// Work in progress of each sender.
-    senders: Vec<Left>,
+    senders: Vec<PendingWork>,
 }
 
 /// Work in progress of a sender at the end of a slice.
 #[derive(Default)]
-struct Left {
+struct PendingWork {
     /// Time at which each connection becomes free.
     free: BinaryHeap<Reverse<u64>>,
     /// Due times of requests that have found no connection.
@@ -88,10 +88,10 @@ pub(crate) struct Played {
 }
 
 /// State of a sender during the slice.
-struct Going {
+struct SenderState {
     /// Number of due requests that were sent or given up.
     tried: usize,
-    left: Left,
+    left: PendingWork,
     data: SliceData,
     errors: BTreeMap<(ErrorKind, &'static str), u64>,
 }
@@ -113,13 +113,14 @@ impl Play<'_> {
         chance: &mut Chance,
         failing: &mut bool,
     ) -> Played {
-        let mut senders: Vec<Going> = self.senders.iter().map(|one| self.begin(one)).collect();
+        let mut senders: Vec<SenderState> =
+            self.senders.iter().map(|sender| self.begin(sender)).collect();
         let workers = vec![Reverse(self.slice.start); self.arm.workers.max(1)];
         let mut workers = BinaryHeap::from(workers);
         if let Some(before) = under_way {
             workers = before.workers;
-            let each = self.senders.iter_mut().zip(&mut senders);
-            for ((sender, going), mut left) in each.zip(before.senders) {
+            let pairs = self.senders.iter_mut().zip(&mut senders);
+            for ((sender, going), mut left) in pairs.zip(before.senders) {
                 going.left.free = left.free;
                 for (sent, done) in left.answers {
                     going.answered(self.slice, sent, done);
@@ -151,18 +152,17 @@ impl Play<'_> {
             workers,
             senders: senders.iter_mut().map(|going| std::mem::take(&mut going.left)).collect(),
         });
-        played.data = senders.into_iter().map(Going::told).collect();
+        played.data = senders.into_iter().map(SenderState::told).collect();
         played
     }
 
     /// Returns true if the slice can be simulated as a whole: see [`crate::Grain::Slices`].
     pub(crate) fn is_plain(&self) -> bool {
         let arm = self.arm;
-        let is_closed = |sender: &Sender| sender.due.is_none();
         let [sender] = &self.senders[..] else {
             return false;
         };
-        is_closed(sender)
+        sender.due.is_none()
             && arm.faults.is_empty()
             && arm.errors.share <= 0.0
             && *self.hold_ups == Stills::default()
@@ -172,35 +172,32 @@ impl Play<'_> {
     pub(crate) fn play_whole(&self, chance: &mut Chance) -> Played {
         let (mean, sd) = self.arm.service.moments();
         let workers = self.arm.workers.max(1) as f64;
-        let mut answered = |from: u64| {
-            let length = (self.slice.end - from) as f64;
-            let count = length * workers / (mean * self.factor);
-            // The count of a renewal process (Feller, An Introduction to Probability Theory, vol. 2, XI).
-            let count = count + sd / mean * count.sqrt() * chance.normal();
-            count.max(0.0)
-        };
-        let measured = answered(self.slice.measure_from);
+        let measured_ns = self.slice.end - self.slice.measure_from;
+        let mean_count = measured_ns as f64 * workers / (mean * self.factor);
+        // The count of a renewal process (Feller, An Introduction to Probability Theory, vol. 2, XI).
+        let deviation = sd / mean * mean_count.sqrt() * chance.normal();
+        let measured = (mean_count + deviation).max(0.0);
         let length = self.slice.end - self.slice.start;
-        let rest = self.slice.measure_from - self.slice.start;
+        let unmeasured_ns = self.slice.measure_from - self.slice.start;
         let mut data = SliceData::new();
         data.completed = measured.round() as u64;
         let served_ns = self.slice.served_until() - self.slice.measure_from;
-        let measured_ns = self.slice.end - self.slice.measure_from;
         let of_all = served_ns as f64 / measured_ns.max(1) as f64;
         data.served_thousandths = (measured * of_all * 1e3) as u64;
         let measured = data.completed;
-        let whole = measured + (measured as f64 * rest as f64 / (length - rest) as f64) as u64;
+        let completed_whole = measured
+            + (measured as f64 * unmeasured_ns as f64 / (length - unmeasured_ns) as f64) as u64;
         data.offered = measured;
-        data.completed_whole = whole;
-        data.statuses[usize::from(self.status) - 100] = whole;
-        data.received_bytes = RESPONSE_BYTES * whole;
+        data.completed_whole = completed_whole;
+        data.statuses[usize::from(self.status) - 100] = completed_whole;
+        data.received_bytes = RESPONSE_BYTES * completed_whole;
         let waits = f64::from(self.senders[0].connections) / workers;
         let time = (mean * self.factor * waits.max(1.0)) as u64;
         data.histograms.response.saturating_record_n(time, measured);
         Played {
             data: vec![data],
-            busy_ns: whole as f64 * mean * self.factor,
-            requests: whole,
+            busy_ns: completed_whole as f64 * mean * self.factor,
+            requests: completed_whole,
             under_way: None,
         }
     }
@@ -218,23 +215,22 @@ impl Play<'_> {
 
     /// Returns the first time from a moment on at which the generator does not stand still.
     fn awake(&self, at: u64) -> u64 {
-        let still = self.hold_ups.generator.iter();
-        let mut still = still.filter(|still| still.contains(&at));
-        still.next().map_or(at, |still| still.end)
+        let mut stills = self.hold_ups.generator.iter();
+        stills.find(|still| still.contains(&at)).map_or(at, |still| still.end)
     }
 
-    fn begin(&self, sender: &Sender) -> Going {
+    fn begin(&self, sender: &Sender) -> SenderState {
         let free = vec![Reverse(self.slice.start); sender.connections as usize];
-        Going {
+        SenderState {
             tried: 0,
-            left: Left { free: BinaryHeap::from(free), ..Left::default() },
+            left: PendingWork { free: BinaryHeap::from(free), ..PendingWork::default() },
             data: SliceData::new(),
             errors: BTreeMap::new(),
         }
     }
 
     /// Returns the time at which a sender can send its next request; `None` if it has none.
-    fn ready(&self, sender: &Sender, going: &Going) -> Option<u64> {
+    fn ready(&self, sender: &Sender, going: &SenderState) -> Option<u64> {
         let free = going.left.free.peek().map(|Reverse(free)| *free);
         match &sender.due {
             None => free.filter(|at| *at < self.slice.end),
@@ -247,7 +243,7 @@ impl Play<'_> {
 
     /// Returns the next request that is sent before the slice ends. Due requests that find no connection before that
     /// are given up.
-    fn next(&self, senders: &mut [Going], chance: &mut Chance) -> Option<Request> {
+    fn next(&self, senders: &mut [SenderState], chance: &mut Chance) -> Option<Request> {
         loop {
             let (at, sender) = self
                 .senders
@@ -329,7 +325,7 @@ impl Play<'_> {
     fn serve(
         &self,
         request: Request,
-        going: &mut Going,
+        going: &mut SenderState,
         (chance, failing): (&mut Chance, &mut bool),
         work: impl FnOnce(u64) -> u64,
     ) -> u64 {
@@ -376,7 +372,7 @@ impl Play<'_> {
     }
 }
 
-impl Going {
+impl SenderState {
     /// Counts the part of an answer that lies in this slice; the next slice may have the rest.
     fn answered(&mut self, slice: Slice, sent: u64, done: u64) {
         self.data.completed += u64::from(slice.measures(done));

@@ -27,7 +27,7 @@ impl Stills {
             return (all, HoldUps::default());
         };
         let (shortest, longest) = of.length_ns;
-        let mut seen = [HeldUp::default(); 2];
+        let mut sides = [HeldUp::default(); 2];
         let mut at = slice.start as f64;
         loop {
             at += chance.exponential(NS_PER_S / of.per_s);
@@ -39,10 +39,10 @@ impl Stills {
             let is_proxy = chance.happens(0.5);
             // An interrupt is as late as the rest of the hold-up when it is due.
             let late_ns = (length - of.meter_ns * chance.unit()).max(0.0) as u64;
-            let seen = &mut seen[usize::from(is_proxy)];
+            let side = &mut sides[usize::from(is_proxy)];
             if late_ns > LEAST_NS {
-                seen.times += 1;
-                seen.late_ns += late_ns;
+                side.times += 1;
+                side.late_ns += late_ns;
             }
             if is_proxy {
                 all.proxy.push(still);
@@ -51,8 +51,7 @@ impl Stills {
             }
             at += length;
         }
-        let [generator, proxy] = seen.map(|seen| (of.meter_ns > 0.0).then_some(seen));
-        let seen = HoldUps { proxy, generator, origin: None };
-        (all, seen)
+        let [generator, proxy] = sides.map(|side| (of.meter_ns > 0.0).then_some(side));
+        (all, HoldUps { proxy, generator, origin: None })
     }
 }

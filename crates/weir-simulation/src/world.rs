@@ -211,9 +211,9 @@ impl World {
     fn play(&mut self, slice: Slice) -> Vec<SliceData> {
         let (mut senders, mut counts) = (Vec::new(), Vec::new());
         for load in &mut self.loads {
-            let own = load.senders(slice);
-            counts.push(own.len());
-            senders.extend(own);
+            let of_load = load.senders(slice);
+            counts.push(of_load.len());
+            senders.extend(of_load);
         }
         let at_ns = self.origin_ns + slice.start;
         let machine = self.machine.factor(at_ns);
@@ -221,13 +221,13 @@ impl World {
         let (hold_ups, held_up) = Stills::of(&self.model.machine, slice, &mut self.chance);
         self.held_up = held_up;
         let (generator, status) = (&self.model.generator, self.status);
-        let others = self.arms.len().saturating_sub(1) as f64;
+        let other_arms = self.arms.len().saturating_sub(1) as f64;
         let Some(arm) = self.arms.get_mut(&slot) else {
             return self.loads.iter().map(|_| SliceData::new()).collect();
         };
         let memory = self.memories.entry(slot).or_default();
         let time_wait = arm.model.time_wait;
-        let crowd = 1.0 + arm.model.crowding * others;
+        let crowd = 1.0 + arm.model.crowding * other_arms;
         let factor = machine * crowd * arm.factor(at_ns) * memory.factor(time_wait.as_ref(), at_ns);
         let mut chance = arm.chance.clone();
         let mut play = Play {
@@ -245,8 +245,7 @@ impl World {
             if self.model.grain == Grain::Slices && play.is_plain() {
                 play.play_whole(&mut chance)
             } else {
-                let before = self.under_way.take();
-                let before = before.filter(|before| before.goes_on_in(slice));
+                let before = self.under_way.take().filter(|before| before.goes_on_in(slice));
                 play.play(before, &mut chance, &mut arm.failing)
             };
         self.under_way = under_way;
@@ -255,10 +254,10 @@ impl World {
         arm.busy_ns += busy_ns * arm.model.cpu_share;
         arm.requests += requests;
         memory.add(time_wait.as_ref(), requests, at_ns);
-        let mut each = data.into_iter();
+        let mut flows = data.into_iter();
         let sums = counts.into_iter().map(|count| {
             let mut data = SliceData::new();
-            each.by_ref().take(count).for_each(|flow| data.add(&flow));
+            flows.by_ref().take(count).for_each(|flow| data.add(&flow));
             data.cpu_ns = (generator.cpu_ns * data.completed_whole as f64) as u64;
             data
         });
@@ -281,8 +280,8 @@ impl World {
             };
             for arm in arms {
                 let before = slice.checked_sub(1).and_then(|before| watch.job.arms.get(before));
-                let left = if watch.job.arms.len() > slice { before.copied() } else { None };
-                let reading = self.reading(&watch.job, slice, (arm, left.unwrap_or(arm)), at);
+                let arm_before = if watch.job.arms.len() > slice { before.copied() } else { None };
+                let reading = self.reading(&watch.job, slice, (arm, arm_before.unwrap_or(arm)), at);
                 (watch.to)(Part::Event(reading));
             }
         }
@@ -296,31 +295,30 @@ impl World {
         (arm, left): (usize, usize),
         at: u64,
     ) -> Reading {
-        let running = |place: usize| self.arms.get(job.slots.get(place)?);
+        let running = job.slots.get(arm).and_then(|slot| self.arms.get(slot));
         let proxies = |value: u64| if job.proxies.is_some() { value } else { 0 };
         let origin = |value: u64| if job.origin { value } else { 0 };
-        let own = running(arm);
         let steal = self.model.machine.steal;
         let wall = (self.origin_ns + at) as f64;
-        let cpus = |place: usize| {
-            let sets = job.proxies.as_deref().unwrap_or_default();
-            sets.get(place).map_or(1, |set| set.cpus().len()) as f64
-        };
         // What others did meanwhile on the same CPUs is all arms' together.
         let busy: f64 = self.arms.values().map(|arm| arm.busy_ns).sum();
-        let idle = |place: usize| (wall * cpus(place) * (1.0 - steal) - busy).max(0.0) as u64;
-        let stolen = |place: usize| (wall * cpus(place) * steal) as u64;
+        let sets = job.proxies.as_deref().unwrap_or_default();
+        let [[steal_ns, idle_ns], [left_steal_ns, left_idle_ns]] = [arm, left].map(|place| {
+            let cpus = sets.get(place).map_or(1, |set| set.cpus().len()) as f64;
+            let idle = (wall * cpus * (1.0 - steal) - busy).max(0.0);
+            [(wall * cpus * steal) as u64, idle as u64]
+        });
         Reading {
             slice,
             arm,
-            proxy_cpu_ns: proxies(own.map_or(0, |arm| arm.cpu_ns as u64)),
-            origin_requests: origin(own.map_or(0, |arm| arm.requests)),
-            origin_connects: origin(own.map_or(0, |arm| arm.connections)),
+            proxy_cpu_ns: proxies(running.map_or(0, |arm| arm.cpu_ns as u64)),
+            origin_requests: origin(running.map_or(0, |arm| arm.requests)),
+            origin_connects: origin(running.map_or(0, |arm| arm.connections)),
             origin_cpu_ns: origin(self.origin_cpu_ns as u64),
-            proxy_steal_ns: proxies(stolen(arm)),
-            proxy_idle_ns: proxies(idle(arm)),
-            left_steal_ns: proxies(stolen(left)),
-            left_idle_ns: proxies(idle(left)),
+            proxy_steal_ns: proxies(steal_ns),
+            proxy_idle_ns: proxies(idle_ns),
+            left_steal_ns: proxies(left_steal_ns),
+            left_idle_ns: proxies(left_idle_ns),
             sockets: self.sockets(job, arm),
             left_sockets: self.sockets(job, left),
             generator_steal_ns: match job.generator {

@@ -145,7 +145,7 @@ fn differences(logs: &[f64]) -> Vec<f64> {
 
 /// Results of a row's studies.
 #[derive(Debug, Default)]
-struct Seen {
+struct RowResults {
     studies: u32,
     covered: u32,
     half_widths: Vec<f64>,
@@ -168,17 +168,20 @@ struct Shares {
     power: f64,
 }
 
-impl Seen {
+impl RowResults {
     fn shares(&mut self) -> Shares {
-        let share = |part: u32| f64::from(part) / f64::from(self.studies);
+        let studies = f64::from(self.studies);
+        let [covered, false_differences, false_equivalents, found] =
+            [self.covered, self.false_differences, self.false_equivalents, self.found]
+                .map(|count| f64::from(count) / studies);
         self.half_widths.sort_by(f64::total_cmp);
         Shares {
-            covered: share(self.covered),
+            covered,
             half_width: self.half_widths[self.half_widths.len() / 2],
-            false_differences: share(self.false_differences),
-            false_equivalents: share(self.false_equivalents),
-            found: share(self.found),
-            power: self.power / f64::from(self.studies),
+            false_differences,
+            false_equivalents,
+            found,
+            power: self.power / studies,
         }
     }
 }
@@ -187,12 +190,12 @@ impl Seen {
 type Decide = fn(&mut SignedRank, &[f64], &[usize]) -> Option<Estimate>;
 
 fn decide(tests: &mut SignedRank, sample: &[f64], instances: &[usize]) -> Option<Estimate> {
-    let found = Estimate::of(tests, sample, &of_instances(instances), 0.95)?;
-    let found =
-        if are_few(instances) { found.with_few_instances(sample, instances, 0.95) } else { found };
-    let excludes = found.interval.low > 0.0 || found.interval.high < 0.0;
-    assert_eq!(excludes, found.p <= 0.05, "p contradicts the interval");
-    Some(found)
+    let all = Estimate::of(tests, sample, &of_instances(instances), 0.95)?;
+    let estimate =
+        if are_few(instances) { all.with_few_instances(sample, instances, 0.95) } else { all };
+    let excludes = estimate.interval.low > 0.0 || estimate.interval.high < 0.0;
+    assert_eq!(excludes, estimate.p <= 0.05, "p contradicts the interval");
+    Some(estimate)
 }
 
 /// Simulates this many studies of a row. The true value is the pseudo-median of very many blocks.
@@ -206,7 +209,7 @@ fn row(noise: &Noise, plan: Plan, studies: u32, decide: Decide) -> Shares {
         }
         _ => 0.0,
     };
-    let mut seen = Seen::default();
+    let mut results = RowResults::default();
     for _ in 0..studies {
         let (mut logs, instances) = study(noise, plan, &mut rng);
         let sample = differences(&logs);
@@ -214,22 +217,22 @@ fn row(noise: &Noise, plan: Plan, studies: u32, decide: Decide) -> Shares {
             continue;
         };
         let interval = equal.interval;
-        seen.studies += 1;
-        seen.covered += u32::from(interval.low <= truth && truth <= interval.high);
-        seen.half_widths.push((interval.high - interval.low) / 2.0);
-        let said = say(&equal, sample.len());
-        seen.false_differences += u32::from(matches!(said, Outcome::Better | Outcome::Worse));
+        results.studies += 1;
+        results.covered += u32::from(interval.low <= truth && truth <= interval.high);
+        results.half_widths.push((interval.high - interval.low) / 2.0);
+        let outcome = say(&equal, sample.len());
+        results.false_differences += u32::from(matches!(outcome, Outcome::Better | Outcome::Worse));
         logs.iter_mut().for_each(|log| *log += EFFECT.ln_1p());
         let sample = differences(&logs);
         let Some(with) = decide(&mut tests, &sample, &instances) else {
             continue;
         };
-        let said = say(&with, sample.len());
-        seen.false_equivalents += u32::from(said == Outcome::Equivalent);
-        seen.found += u32::from(said == Outcome::Better);
-        seen.power += power(EFFECT, with.minimum_detectable(0.05), 0.05);
+        let outcome = say(&with, sample.len());
+        results.false_equivalents += u32::from(outcome == Outcome::Equivalent);
+        results.found += u32::from(outcome == Outcome::Better);
+        results.power += power(EFFECT, with.minimum_detectable(0.05), 0.05);
     }
-    seen.shares()
+    results.shares()
 }
 
 fn say(found: &Estimate, n: usize) -> Outcome {
@@ -245,12 +248,9 @@ fn say(found: &Estimate, n: usize) -> Outcome {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = io::stdout().lock();
     let mut arguments = std::env::args().skip(1);
-    let mut number = |otherwise: usize| match arguments.next() {
-        Some(text) => text.parse(),
-        None => Ok(otherwise),
-    };
-    let studies = number(10_000)? as u32;
-    let plan = Plan { blocks: number(40)?, instances: number(8)? };
+    let studies = parse_next(&mut arguments, 10_000)? as u32;
+    let plan =
+        Plan { blocks: parse_next(&mut arguments, 40)?, instances: parse_next(&mut arguments, 8)? };
     writeln!(
         out,
         "{studies} studies a row, {} blocks of {} instances\n",
@@ -262,26 +262,33 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     writeln!(out, "|---|---|---|---|---|---|---|")?;
     for noise in &ROWS {
-        let seen = row(noise, plan, studies, decide);
-        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let shares = row(noise, plan, studies, decide);
         // A stall is a difference: what is said of it is no error.
         let is_equal = noise.stalls.0 <= 0.0;
-        let of_equal = |share: f64| {
-            if is_equal { percent(share) } else { "–".to_owned() }
-        };
+        let of_equal =
+            [shares.false_differences, shares.false_equivalents, shares.found, shares.power];
+        let cells = of_equal.map(|share| if is_equal { percent(share) } else { "–".to_owned() });
         writeln!(
             out,
-            "| {} | {} | ±{:.2} % | {} | {} | {} | {} |",
+            "| {} | {} | ±{:.2} % | {} |",
             noise.name,
-            percent(seen.covered),
-            100.0 * seen.half_width,
-            of_equal(seen.false_differences),
-            of_equal(seen.false_equivalents),
-            of_equal(seen.found),
-            of_equal(seen.power),
+            percent(shares.covered),
+            100.0 * shares.half_width,
+            cells.join(" | "),
         )?;
     }
     Ok(())
+}
+
+fn parse_next(
+    arguments: &mut impl Iterator<Item = String>,
+    otherwise: usize,
+) -> Result<usize, std::num::ParseIntError> {
+    arguments.next().map_or(Ok(otherwise), |text| text.parse())
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
 }
 
 #[cfg(test)]
@@ -298,8 +305,8 @@ mod tests {
         for instances in [1, 3] {
             let plan = Plan { instances, ..PLAN };
             for noise in ROWS.iter().filter(|row| row.stalls.0 <= 0.0) {
-                let seen = row(noise, plan, 100, decide);
-                assert!(seen.false_differences <= 0.12, "{}: {seen:?}", noise.name);
+                let shares = row(noise, plan, 100, decide);
+                assert!(shares.false_differences <= 0.12, "{}: {shares:?}", noise.name);
             }
         }
     }
@@ -312,13 +319,13 @@ mod tests {
     #[test]
     fn intervals_cover_and_verdicts_are_right() {
         for noise in &ROWS {
-            let seen = row(noise, PLAN, 200, decide);
+            let shares = row(noise, PLAN, 200, decide);
             // 94 % less twice its standard error of 1.7 %, and 5 % plus as much.
-            assert!(seen.covered >= 0.906, "{}: {seen:?}", noise.name);
+            assert!(shares.covered >= 0.906, "{}: {shares:?}", noise.name);
             if noise.stalls.0 <= 0.0 {
-                let wrong = seen.false_differences.max(seen.false_equivalents);
-                assert!(wrong <= 0.084, "{}: {seen:?}", noise.name);
-                assert!((seen.found - seen.power).abs() < 0.2, "{}: {seen:?}", noise.name);
+                let wrong = shares.false_differences.max(shares.false_equivalents);
+                assert!(wrong <= 0.084, "{}: {shares:?}", noise.name);
+                assert!((shares.found - shares.power).abs() < 0.2, "{}: {shares:?}", noise.name);
             }
         }
     }
@@ -329,21 +336,21 @@ mod tests {
         let instances = of("instances 1.5 %", independent);
         assert!(instances.covered < 0.9, "without clusters: {instances:?}");
         let uncorrelated: Decide = |tests, sample, instances| {
-            let mut found = Estimate::of(tests, sample, &[], 0.95)?;
-            let between = BetweenClusters::of(sample, instances, found.value, None)?;
-            found.interval = between.widen(found.value, found.interval);
-            Some(found)
+            let mut estimate = Estimate::of(tests, sample, &[], 0.95)?;
+            let between = BetweenClusters::of(sample, instances, estimate.value, None)?;
+            estimate.interval = between.widen(estimate.value, estimate.interval);
+            Some(estimate)
         };
         let alone = of("AR(1) 0.6", uncorrelated);
         let with = of("AR(1) 0.6", decide);
         assert!(alone.covered + 0.02 < with.covered, "without products: {alone:?} {with:?}");
         let by_values: Decide = |tests, sample, instances| {
-            let mut found = Estimate::of(tests, sample, &[], 0.95)?;
+            let mut estimate = Estimate::of(tests, sample, &[], 0.95)?;
             let lag_1 = autocorrelation(sample)
                 .filter(|lag_1| *lag_1 > weir_stats::autocorrelation_critical(sample.len()));
-            let between = BetweenClusters::of(sample, instances, found.value, lag_1)?;
-            found.interval = between.widen(found.value, found.interval);
-            Some(found)
+            let between = BetweenClusters::of(sample, instances, estimate.value, lag_1)?;
+            estimate.interval = between.widen(estimate.value, estimate.interval);
+            Some(estimate)
         };
         let values = of("AR(1) 0.4, outliers 3 %", by_values);
         let ranks = of("AR(1) 0.4, outliers 3 %", decide);

@@ -69,7 +69,7 @@ struct Row {
     slope: f64,
 }
 
-fn row(truth: Truth, noise: Noise, windows: usize, runs: u64) -> Row {
+fn simulate_row(truth: Truth, noise: Noise, windows: usize, runs: u64) -> Row {
     let mut row = Row::default();
     for run in 0..runs {
         let mut rng = SplitMix64::new(run * 7 + 1);
@@ -103,8 +103,7 @@ fn main() -> io::Result<()> {
     for truth in truths {
         for noise in [Noise::Even, Noise::Growing, Noise::Hit] {
             for windows in [2, 4] {
-                let row = row(truth, noise, windows, runs);
-                let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+                let row = simulate_row(truth, noise, windows, runs);
                 let held = if matches!(truth, Truth::Bend(..)) {
                     percent(row.held)
                 } else {
@@ -122,12 +121,16 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
 #[test]
 fn lines_are_called_linear_and_bends_are_found() {
     for noise in [Noise::Even, Noise::Growing] {
-        let line = row(Truth::Line, noise, 4, 50);
+        let line = simulate_row(Truth::Line, noise, 4, 50);
         assert!(line.linear >= 0.88 && line.slope >= 0.88, "{noise:?} {line:?}");
-        let bend = row(Truth::Bend(0.6, 1.0), noise, 4, 30);
+        let bend = simulate_row(Truth::Bend(0.6, 1.0), noise, 4, 30);
         assert!(bend.bent >= 0.9 && bend.held >= 0.8, "{noise:?} {bend:?}");
     }
 }

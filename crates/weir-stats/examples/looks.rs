@@ -36,19 +36,21 @@ struct End {
 fn study(lag_1: f64, effect: f64, rng: &mut SplitMix64, tests: &mut SignedRank) -> End {
     let most = LOOKS[LOOKS.len() - 1];
     let mut follows = normal(rng);
-    let mut block = || {
-        follows = lag_1 * follows + (1.0 - lag_1 * lag_1).sqrt() * normal(rng);
-        effect + 0.03 * follows
-    };
-    let all: Vec<f64> = (0..most).map(|_| block()).collect();
+    let all: Vec<f64> = (0..most)
+        .map(|_| {
+            follows = lag_1 * follows + (1.0 - lag_1 * lag_1).sqrt() * normal(rng);
+            effect + 0.03 * follows
+        })
+        .collect();
     let clusters: Vec<usize> = (0..all.len()).map(|block| block / 2).collect();
     let levels = critical_values(&LOOKS, most, true, 0.05);
     for (blocks, level) in LOOKS.into_iter().zip(levels.into_iter().map(level_of)) {
         let n = blocks as usize;
         let is_last = blocks == most;
         let (sample, clusters) = (&all[..n], &clusters[..n]);
-        let found = Estimate::at_look(tests, sample, clusters, 1.0 - level, is_last);
-        let Some(found) = found else { continue };
+        let Some(found) = Estimate::at_look(tests, sample, clusters, 1.0 - level, is_last) else {
+            continue;
+        };
         let evidence = Evidence {
             interval: found.interval.ratios(),
             confidence: 0.95,
@@ -80,23 +82,23 @@ fn row(lag_1: f64, effect: f64, studies: u32, seed: u64) -> [f64; 3] {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = io::stdout().lock();
     let mut arguments = std::env::args().skip(1);
-    let mut number = |otherwise: u64| match arguments.next() {
-        Some(text) => text.parse(),
-        None => Ok(otherwise),
-    };
-    let (studies, seed) = (number(4000)? as u32, number(1)?);
+    let studies: u32 = arguments.next().map_or(Ok(4000), |text| text.parse())?;
+    let seed: u64 = arguments.next().map_or(Ok(1), |text| text.parse())?;
     writeln!(
         out,
         "| autocorrelation | equal arms: better or worse | equivalent | blocks | 5 % found | blocks |\n|---|---|---|---|---|---|"
     )?;
     for lag_1 in LAG_1 {
-        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         let equal = row(lag_1, 0.0, studies, seed).map(percent);
         let [found, _, blocks] = row(lag_1, EFFECT, studies, seed).map(percent);
         let cells = equal.join(" | ");
         writeln!(out, "| {lag_1} | {cells} | {found} | {blocks} |")?;
     }
     Ok(())
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
 }
 
 #[cfg(test)]

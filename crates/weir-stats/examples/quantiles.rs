@@ -37,15 +37,12 @@ fn block(
     (median, sigma): (f64, f64),
 ) -> Vec<f64> {
     let mut times = Vec::with_capacity(requests);
-    let wait = |rng: &mut SplitMix64| {
-        if per_s > 0.0 { -(1.0 - rng.unit()).ln() * 1e9 / per_s } else { f64::INFINITY }
-    };
-    let mut from = wait(rng);
+    let mut from = draw_wait(rng, per_s);
     let mut until = from + 1e6 + 3e6 * rng.unit();
     for number in 0..requests {
         let due = number as f64 * EVERY_NS;
         if due > until {
-            from = until + wait(rng);
+            from = until + draw_wait(rng, per_s);
             until = from + 1e6 + 3e6 * rng.unit();
         }
         let normal = (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (TAU * rng.unit()).cos();
@@ -54,6 +51,10 @@ fn block(
     }
     times.sort_by(f64::total_cmp);
     times
+}
+
+fn draw_wait(rng: &mut SplitMix64, per_s: f64) -> f64 {
+    if per_s > 0.0 { -(1.0 - rng.unit()).ln() * 1e9 / per_s } else { f64::INFINITY }
 }
 
 fn p99(sorted: &[f64]) -> f64 {
@@ -70,20 +71,24 @@ fn merged(blocks: &[Vec<f64>]) -> Vec<f64> {
 fn woodruff(blocks: &[Vec<f64>]) -> (f64, f64) {
     let all = merged(blocks);
     let value = p99(&all);
-    let beyond = |block: &Vec<f64>| {
-        (block.len() - block.partition_point(|ns| *ns <= value)) as f64 / block.len() as f64
-    };
-    let shares: Vec<f64> = blocks.iter().map(beyond).collect();
+    let shares: Vec<f64> = blocks
+        .iter()
+        .map(|block| {
+            let beyond = block.len() - block.partition_point(|ns| *ns <= value);
+            beyond as f64 / block.len() as f64
+        })
+        .collect();
     let clusters: Vec<usize> = (0..shares.len()).map(|block| block * 8 / shares.len()).collect();
     let share = share_interval(&shares, &clusters, all.len() as f64, 0.975)
         .map_or((0.0, 1.0), |i| (i.low, i.high));
-    let at = |beyond: f64| all[(((1.0 - beyond) * all.len() as f64) as usize).min(all.len() - 1)];
-    (at(share.1), at(share.0))
+    let [low, high] = [share.1, share.0]
+        .map(|beyond| all[(((1.0 - beyond) * all.len() as f64) as usize).min(all.len() - 1)]);
+    (low, high)
 }
 
 /// Returns the interval of the log ratio for each of [`WAYS`].
 fn intervals(tests: &mut SignedRank, arms: &[Vec<Vec<f64>>; 2]) -> [(f64, f64); 3] {
-    let mut by_groups = |size: usize| {
+    let [typical, grouped] = [1, 6].map(|size| {
         let logs: Vec<f64> = arms[0]
             .chunks(size)
             .zip(arms[1].chunks(size))
@@ -92,8 +97,7 @@ fn intervals(tests: &mut SignedRank, arms: &[Vec<Vec<f64>>; 2]) -> [(f64, f64); 
         let clusters: Vec<usize> = (0..logs.len()).map(|place| place * 8 / logs.len()).collect();
         Estimate::of(tests, &logs, &clusters, 0.95)
             .map_or((f64::NAN, f64::NAN), |found| (found.interval.low, found.interval.high))
-    };
-    let (typical, grouped) = (by_groups(1), by_groups(6));
+    });
     let (one, other) = (woodruff(&arms[0]), woodruff(&arms[1]));
     [typical, grouped, ((one.0 / other.1).ln(), (one.1 / other.0).ln())]
 }
@@ -131,11 +135,13 @@ fn by_requests(out: &mut impl io::Write, studies: u32) -> Result<(), Box<dyn std
                 let (mut covered, mut rejected) = (0, 0);
                 let (mut widths, mut values) = (Vec::new(), Vec::new());
                 for _ in 0..count {
-                    let mut value = |factor: f64| {
-                        p99(&block(&mut rng, requests, per_s, (MEDIAN_NS * factor, 0.5)))
-                    };
                     let sample: Vec<f64> = (0..replicates)
-                        .map(|_| relative_difference(value(truth) / value(1.0)))
+                        .map(|_| {
+                            let [changed, usual] = [truth, 1.0].map(|factor| {
+                                p99(&block(&mut rng, requests, per_s, (MEDIAN_NS * factor, 0.5)))
+                            });
+                            relative_difference(changed / usual)
+                        })
                         .collect();
                     let clusters: Vec<usize> =
                         (0..replicates).map(|place| place * 8 / replicates).collect();

@@ -12,18 +12,15 @@ use crate::ascending;
 pub fn change_point(sample: &[f64]) -> Option<(usize, f64)> {
     let sorted = ascending(sample).filter(|sorted| sorted.len() >= 4)?;
     let n = sample.len() as f64;
-    // Mid-rank of each, doubled: equal values share one.
-    let doubled = |value: f64| {
-        let below = sorted.partition_point(|other| *other < value);
-        let up_to = sorted.partition_point(|other| *other <= value);
-        (below + up_to + 1) as f64
-    };
     let mut sum = 0.0;
     let (place, largest) = sample
         .iter()
         .enumerate()
         .map(|(place, value)| {
-            sum += doubled(*value) - (n + 1.0);
+            // Mid-rank of each, doubled: equal values share one.
+            let below = sorted.partition_point(|other| other < value);
+            let up_to = sorted.partition_point(|other| other <= value);
+            sum += (below + up_to + 1) as f64 - (n + 1.0);
             (place + 1, sum.abs())
         })
         .take(sample.len() - 1)
@@ -42,7 +39,7 @@ pub fn excursions(sample: &[f64], limit: f64, shortest: usize) -> Vec<(Range<usi
     };
     let n = sample.len();
     let middle = f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]);
-    let mut found = Vec::new();
+    let mut stretches = Vec::new();
     for side in [-1.0, 1.0] {
         let is_beyond = |value: &f64| side * (value - middle) > limit;
         let beyond = sample.iter().filter(|value| is_beyond(value)).count();
@@ -53,11 +50,11 @@ pub fn excursions(sample: &[f64], limit: f64, shortest: usize) -> Vec<(Range<usi
             if run.len() >= shortest && is_beyond(&run[0]) {
                 let chances = (0..run.len()).map(|i| (beyond - i) as f64 / (n - i) as f64);
                 let p = (n - run.len() + 1) as f64 * chances.product::<f64>();
-                found.push((range, p.min(1.0)));
+                stretches.push((range, p.min(1.0)));
             }
         }
     }
-    found
+    stretches
 }
 
 #[cfg(test)]
@@ -95,11 +92,13 @@ mod tests {
             let all = excursions(&sample, 2.0, 4);
             wrong += usize::from(all.iter().any(|(_, p)| *p < 0.01));
             sample[24..33].iter_mut().for_each(|value| *value = -50.0);
-            let found = excursions(&sample, 2.0, 4);
-            let holds = |(range, p): &(Range<usize>, f64)| {
-                range.start <= 24 && 33 <= range.end && *p < 1e-3
-            };
-            assert!(found.iter().any(holds), "{found:?}");
+            let stretches = excursions(&sample, 2.0, 4);
+            assert!(
+                stretches
+                    .iter()
+                    .any(|(range, p)| range.start <= 24 && 33 <= range.end && *p < 1e-3),
+                "{stretches:?}"
+            );
             alone += usize::from(change_point(&sample).unwrap().1 < 1e-3);
         }
         assert!(wrong <= 20, "{wrong} of 2,000 with scattered outliers at 1 %");

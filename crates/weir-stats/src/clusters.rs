@@ -52,14 +52,15 @@ pub fn of_instances(instances: &[usize]) -> Vec<usize> {
 pub(crate) fn together(clusters: &[usize]) -> Vec<usize> {
     let (all, least) = (clusters.len(), BLOCKS_FOR_CORRELATION);
     let (mut cluster, mut begin) = (0, 0);
-    let each = (0..all).map(|place| {
-        let is_edge = place > 0 && clusters[place] != clusters[place - 1];
-        if is_edge && place - begin >= least && all - place >= least {
-            (cluster, begin) = (cluster + 1, place);
-        }
-        cluster
-    });
-    each.collect()
+    (0..all)
+        .map(|place| {
+            let is_edge = place > 0 && clusters[place] != clusters[place - 1];
+            if is_edge && place - begin >= least && all - place >= least {
+                (cluster, begin) = (cluster + 1, place);
+            }
+            cluster
+        })
+        .collect()
 }
 
 /// Precision of an estimate, derived from the differences between clusters of replicates.
@@ -110,10 +111,10 @@ impl BetweenClusters {
                 Ordering::Greater => 1.0,
             })
             .collect();
-        let found = BetweenClusters::of_parts(&sides, clusters, lag_1)?;
+        let of_sides = BetweenClusters::of_parts(&sides, clusters, lag_1)?;
         Some(BetweenClusters {
-            error: median.error * found.error * (sample.len() as f64).sqrt(),
-            ..found
+            error: median.error * of_sides.error * (sample.len() as f64).sqrt(),
+            ..of_sides
         })
     }
 
@@ -171,16 +172,16 @@ impl BetweenClusters {
         clusters: &[usize],
         lag_1: Option<f64>,
     ) -> Option<BetweenClusters> {
-        let mut left = parts;
+        let mut remaining = parts;
         let runs = clusters.chunk_by(|a, b| a == b);
-        let sums: Option<Vec<f64>> = runs
+        let of_runs: Option<Vec<f64>> = runs
             .map(|run| {
-                let (own, others) = left.split_at_checked(run.len())?;
-                left = others;
-                Some(own.iter().sum())
+                let (of_run, behind) = remaining.split_at_checked(run.len())?;
+                remaining = behind;
+                Some(of_run.iter().sum())
             })
             .collect();
-        let sums = sums.filter(|sums| sums.len() > 1)?;
+        let sums = of_runs.filter(|sums| sums.len() > 1)?;
         let squares: f64 = sums.iter().map(|sum| sum * sum).sum();
         let products: f64 = sums.windows(2).map(|pair| pair[0] * pair[1]).sum();
         let count = sums.len() as u32;
@@ -248,42 +249,48 @@ mod tests {
     #[test]
     fn what_clusters_share_is_seen_and_a_stall_is_not_theirs() {
         let shared = [1.5, 0.5, -0.5, -1.5, 1.4, 0.6, -0.6, -1.4];
-        let own = [1.5, -1.5, 0.5, -0.5, 1.0, -1.0, 0.75, -0.75];
-        let between = |sample: &[f64]| BetweenClusters::of(sample, &CLUSTERS, 0.0, None).unwrap();
+        let unshared = [1.5, -1.5, 0.5, -0.5, 1.0, -1.0, 0.75, -0.75];
         // √(4/3 · 16) / 8.
         assert!((between(&shared).error - (64.0_f64 / 3.0).sqrt() / 8.0).abs() < 1e-12);
-        assert_eq!((between(&own).error, between(&own).freedom), (0.0, 3), "none");
-        let mut stall = own;
+        assert_eq!((between(&unshared).error, between(&unshared).freedom), (0.0, 3), "none");
+        let mut stall = unshared;
         stall[7] = -1000.0;
         assert!(between(&stall).error < 3.0, "{:?}", between(&stall));
-        assert_eq!(BetweenClusters::of(&own, &[3; 8], 0.0, None), None);
-        assert_eq!(BetweenClusters::of(&own[..4], &CLUSTERS, 0.0, None), None, "of another sample");
+        assert_eq!(BetweenClusters::of(&unshared, &[3; 8], 0.0, None), None);
+        assert_eq!(
+            BetweenClusters::of(&unshared[..4], &CLUSTERS, 0.0, None),
+            None,
+            "of another sample"
+        );
+    }
+
+    fn between(sample: &[f64]) -> BetweenClusters {
+        BetweenClusters::of(sample, &CLUSTERS, 0.0, None).unwrap()
     }
 
     #[test]
     fn clusters_of_other_sizes_are_known_as_well_as_fewer_equal_ones() {
-        let clusters = |sizes: &[usize]| -> Vec<usize> {
-            sizes.iter().enumerate().flat_map(|(place, size)| vec![place; *size]).collect()
-        };
         for (sizes, equal) in [
             (&[5; 8][..], 8),
             (&[12, 11, 11, 11], 4),
             (&[2, 2, 2, 2, 1, 1, 1, 1], 6),
             (&[10, 1, 1, 1], 1),
         ] {
-            assert_eq!(equal_clusters(&clusters(sizes)), equal, "{sizes:?}");
+            let clusters = sizes.iter().enumerate().flat_map(|(place, size)| vec![place; *size]);
+            let clusters: Vec<usize> = clusters.collect();
+            assert_eq!(equal_clusters(&clusters), equal, "{sizes:?}");
         }
     }
 
     #[test]
     fn clusters_that_follow_from_one_another_are_fewer() {
         let wave = [1.5, 0.5, 1.4, 0.6, -0.5, -1.5, -0.6, -1.4];
-        let of = |lag_1| BetweenClusters::of(&wave, &CLUSTERS, 0.0, lag_1).unwrap();
-        let (alone, together) = (of(None), of(Some(0.3)));
+        let [alone, together, strong] = [None, Some(0.3), Some(0.5)]
+            .map(|lag_1| BetweenClusters::of(&wave, &CLUSTERS, 0.0, lag_1).unwrap());
         // Products 4, -4 and 4 beside squares of 16.
         assert!((together.error / alone.error - 1.25_f64.sqrt()).abs() < 1e-12);
         assert_eq!((alone.freedom, together.freedom), (3, 2));
-        assert_eq!(of(Some(0.5)).freedom, 1);
+        assert_eq!(strong.freedom, 1);
     }
 
     #[test]
@@ -298,10 +305,8 @@ mod tests {
     #[test]
     fn few_instances_differ_as_those_of_other_proxies_do() {
         let sample = [0.01, -0.01, 0.01, -0.01, 0.01, -0.01];
-        let of = |instances: &[usize]| {
-            BetweenClusters::with_prior(&sample, instances, 0.0, 0.004).unwrap()
-        };
-        let (one, three) = (of(&[0; 6]), of(&[0, 0, 1, 1, 2, 2]));
+        let [one, three] = [[0; 6], [0, 0, 1, 1, 2, 2]]
+            .map(|instances| BetweenClusters::with_prior(&sample, &instances, 0.0, 0.004).unwrap());
         // One instance: what two arms' instances differ by.
         let both = 2.0_f64.sqrt() * INSTANCE_SD;
         assert!((one.error - 0.004_f64.hypot(both)).abs() < 1e-12, "{one:?}");
@@ -313,11 +318,12 @@ mod tests {
 
     #[test]
     fn an_autocorrelation_that_is_possible_widens_and_more_replicates_rule_it_out() {
-        let of = |lag_1, n| BetweenClusters::of_process(1.0, lag_1, n).unwrap();
-        let none = [12, 40, 400].map(|n| of(-1.0 / f64::from(n as u32), n).error);
+        let none = [12, 40, 400].map(|n| {
+            BetweenClusters::of_process(1.0, -1.0 / f64::from(n as u32), n).unwrap().error
+        });
         assert!(none.is_sorted_by(|a, b| a > b) && none[2] < 1.06, "{none:?}");
-        let much = of(0.5, 12);
-        assert!(much.error > 3.0 * none[0] && much.freedom == 1, "{much:?}");
+        let strong = BetweenClusters::of_process(1.0, 0.5, 12).unwrap();
+        assert!(strong.error > 3.0 * none[0] && strong.freedom == 1, "{strong:?}");
         assert_eq!(BetweenClusters::of_process(1.0, 0.0, 5), None);
     }
 }

@@ -95,13 +95,13 @@ mod tests {
     #[test]
     fn all_orders_of_three_are_equally_likely() {
         let mut rng = SplitMix64::new(5);
-        let mut seen = std::collections::BTreeMap::new();
+        let mut counts = std::collections::BTreeMap::new();
         for _ in 0..6000 {
-            *seen.entry(block_order(3, &mut rng)).or_insert(0_u32) += 1;
+            *counts.entry(block_order(3, &mut rng)).or_insert(0_u32) += 1;
         }
-        assert_eq!(seen.len(), 6);
+        assert_eq!(counts.len(), 6);
         // Expected 1000 each, sd 29.
-        assert!(seen.values().all(|count| (850..1150).contains(count)), "{seen:?}");
+        assert!(counts.values().all(|count| (850..1150).contains(count)), "{counts:?}");
     }
 
     #[test]

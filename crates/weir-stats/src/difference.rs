@@ -21,12 +21,17 @@ mod tests {
 
     #[test]
     fn the_interval_of_a_difference_is_recovered_from_two() {
-        let interval = |low, high, confidence| Interval { low, high, confidence };
         // Symmetric ones: squares of half-widths add up.
-        let found = difference((10.0, interval(7.0, 13.0, 0.96)), (2.0, interval(-2.0, 6.0, 0.95)));
-        assert_eq!((found.low, found.high, found.confidence), (3.0, 13.0, 0.95));
+        let combined =
+            difference((10.0, interval(7.0, 13.0, 0.96)), (2.0, interval(-2.0, 6.0, 0.95)));
+        assert_eq!((combined.low, combined.high, combined.confidence), (3.0, 13.0, 0.95));
         // What one may be too high by counts below, what the other may be too low by above.
-        let found = difference((0.0, interval(-3.0, 0.0, 0.95)), (0.0, interval(0.0, 4.0, 0.95)));
-        assert_eq!((found.low, found.high), (-5.0, 0.0));
+        let combined =
+            difference((0.0, interval(-3.0, 0.0, 0.95)), (0.0, interval(0.0, 4.0, 0.95)));
+        assert_eq!((combined.low, combined.high), (-5.0, 0.0));
+    }
+
+    fn interval(low: f64, high: f64, confidence: f64) -> Interval {
+        Interval { low, high, confidence }
     }
 }

@@ -80,7 +80,7 @@ pub fn growth_of(points: &[(f64, f64)], seed: u64) -> Option<Growth> {
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (x, y): (Vec<f64>, Vec<f64>) = sorted.into_iter().unzip();
     let is_finite = x.iter().chain(&y).all(|value| value.is_finite());
-    let levels = levels(&x);
+    let levels = count_levels(&x);
     if !is_finite || x.len() < LEAST_POINTS || levels.len() < LEAST_LEVELS {
         return None;
     }
@@ -91,19 +91,17 @@ pub fn growth_of(points: &[(f64, f64)], seed: u64) -> Option<Growth> {
     let spread: f64 = y.iter().map(|y| (y - intercept).powi(2)).sum();
     let (mut lack_of_fit, mut bend_p) = (None, 1.0);
     if square(&residuals) > 1e-18 * spread {
-        let tests = |residuals: &[f64]| (lack(residuals, &levels), bends.f(residuals));
-        let seen = tests(&residuals);
+        let (observed_lack, observed_bend) = (lack(&residuals, &levels), bends.f(&residuals));
         let mut rng = SplitMix64::new(seed);
         let (mut lacking, mut bending) = (0, 0);
         for _ in 0..DRAWS {
-            let drawn = tests(&line.residuals(&line.redrawn(&residuals, &mut rng)));
-            lacking += usize::from(drawn.0 >= seen.0);
-            bending += usize::from(drawn.1 >= seen.1);
+            let drawn = line.residuals(&line.redrawn(&residuals, &mut rng));
+            lacking += usize::from(lack(&drawn, &levels) >= observed_lack);
+            bending += usize::from(bends.f(&drawn) >= observed_bend);
         }
-        let p = |count: usize| (count + 1) as f64 / (DRAWS + 1) as f64;
         // Without replicates there is nothing that the line could be held against.
-        lack_of_fit = (x.len() >= levels.len() + 3).then(|| p(lacking));
-        bend_p = p(bending);
+        lack_of_fit = (x.len() >= levels.len() + 3).then(|| p_of_draws(lacking));
+        bend_p = p_of_draws(bending);
     }
     let bend = (bend_p < LEVEL / 2.0).then(|| bends.bend(&residuals, slope));
     Some(Growth {
@@ -116,6 +114,10 @@ pub fn growth_of(points: &[(f64, f64)], seed: u64) -> Option<Growth> {
     })
 }
 
+fn p_of_draws(count: usize) -> f64 {
+    (count + 1) as f64 / (DRAWS + 1) as f64
+}
+
 fn square(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum()
 }
@@ -125,7 +127,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// Returns the lengths of the runs of ascending values that are the same level.
-fn levels(x: &[f64]) -> Vec<usize> {
+fn count_levels(x: &[f64]) -> Vec<usize> {
     let (mut lengths, mut first): (Vec<usize>, f64) = (Vec::new(), f64::NAN);
     for &value in x {
         match lengths.last_mut() {
@@ -144,9 +146,9 @@ fn levels(x: &[f64]) -> Vec<usize> {
 fn lack(residuals: &[f64], levels: &[usize]) -> f64 {
     let (mut within, mut from) = (0.0, 0);
     for &length in levels {
-        let own = &residuals[from..from + length];
-        let middle = mean(own);
-        within += own.iter().map(|one| (one - middle).powi(2)).sum::<f64>();
+        let of_level = &residuals[from..from + length];
+        let middle = mean(of_level);
+        within += of_level.iter().map(|value| (value - middle).powi(2)).sum::<f64>();
         from += length;
     }
     let off = square(residuals) - within;
@@ -203,8 +205,8 @@ impl<'a> Line<'a> {
             .iter()
             .zip(residuals)
             .map(|(x, residual)| {
-                let own = residual / (1.0 - self.leverage(*x)).max(0.05);
-                ((x - self.middle) * own).powi(2)
+                let scaled = residual / (1.0 - self.leverage(*x)).max(0.05);
+                ((x - self.middle) * scaled).powi(2)
             })
             .sum();
         let freedom = u32::try_from(self.x.len() - 2).unwrap_or(u32::MAX);
@@ -214,11 +216,11 @@ impl<'a> Line<'a> {
 }
 
 /// A possible position of a bend.
-struct Place {
+struct BendPosition {
     at: f64,
     /// Values of x beyond the position (0 before it), with the straight line removed (Frisch & Waugh 1933), so that a
     /// fit is a single product.
-    own: Vec<f64>,
+    residuals: Vec<f64>,
     weight: f64,
     /// Slope of the removed line.
     slope: f64,
@@ -226,13 +228,13 @@ struct Place {
 
 /// All possible positions of a bend, with at least two levels on either side.
 struct Bends {
-    places: Vec<Place>,
+    places: Vec<BendPosition>,
 }
 
 /// Effect of a bend at a position on the residuals.
 #[derive(Clone, Copy)]
 struct Fit<'a> {
-    place: &'a Place,
+    place: &'a BendPosition,
     /// Reduction of the sum of squares.
     taken: f64,
     /// Change of the slope.
@@ -246,17 +248,17 @@ impl Bends {
         let places = (0..=PLACES).map(|place| {
             let at = low + (high - low) * place as f64 / PLACES as f64;
             let beyond: Vec<f64> = x.iter().map(|x| (x - at).max(0.0)).collect();
-            let own = line.residuals(&beyond);
-            let weight = square(&own);
+            let residuals = line.residuals(&beyond);
+            let weight = square(&residuals);
             let (_, slope) = line.fit(&beyond);
-            Place { at, own, weight, slope }
+            BendPosition { at, residuals, weight, slope }
         });
         Bends { places: places.collect() }
     }
 
     fn fits<'a>(&'a self, residuals: &'a [f64]) -> impl Iterator<Item = Fit<'a>> {
         self.places.iter().map(move |place| {
-            let product: f64 = place.own.iter().zip(residuals).map(|(a, b)| a * b).sum();
+            let product: f64 = place.residuals.iter().zip(residuals).map(|(a, b)| a * b).sum();
             let change = product / place.weight;
             Fit { place, taken: product * change, change }
         })
@@ -270,9 +272,9 @@ impl Bends {
 
     /// Returns the largest F over all positions.
     fn f(&self, residuals: &[f64]) -> f64 {
-        let taken = self.best(residuals).taken;
-        let left = (square(residuals) - taken).max(f64::MIN_POSITIVE);
-        taken / 2.0 / (left / (residuals.len() - 4) as f64)
+        let explained = self.best(residuals).taken;
+        let unexplained = (square(residuals) - explained).max(f64::MIN_POSITIVE);
+        explained / 2.0 / (unexplained / (residuals.len() - 4) as f64)
     }
 
     /// Returns the best bend. Its interval contains the positions that fit hardly worse. `slope` is that of a single

@@ -93,8 +93,8 @@ fn half_width_of_averages(distances: &[f64]) -> f64 {
 }
 
 fn quantile(ascending: &[f64], share: f64) -> f64 {
-    let place = (share.min(1.0) * ascending.len() as f64).ceil() as usize;
-    ascending[place.clamp(1, ascending.len()) - 1]
+    let rank = (share.min(1.0) * ascending.len() as f64).ceil() as usize;
+    ascending[rank.clamp(1, ascending.len()) - 1]
 }
 
 /// Returns true if the values farther than `far` from the middle are similarly many on both sides.
@@ -110,30 +110,33 @@ mod tests {
     use crate::SplitMix64;
 
     /// Draws approximately normal values, a share of which is multiplied.
-    fn sample(rng: &mut SplitMix64, n: usize, share: f64, side: fn(f64) -> f64) -> Vec<f64> {
-        let mut value = || {
-            let about_zero = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
-            if rng.unit() < share { 40.0 * side(about_zero) } else { about_zero }
-        };
-        (0..n).map(|_| value()).collect()
+    fn draw_sample(rng: &mut SplitMix64, n: usize, share: f64, side: fn(f64) -> f64) -> Vec<f64> {
+        (0..n)
+            .map(|_| {
+                let about_zero = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+                if rng.unit() < share { 40.0 * side(about_zero) } else { about_zero }
+            })
+            .collect()
     }
 
     #[test]
     fn it_takes_over_where_both_tails_are_far_out() {
         let mut rng = SplitMix64::new(3);
-        let mut share = |far, side| {
-            let better = (0..200).filter(|_| {
-                let sample = sample(&mut rng, 120, far, side);
-                Median::where_better(&sample, 0.95).is_some()
-            });
-            better.count()
-        };
-        assert!(share(0.0, |x| x) < 20);
-        let both = share(0.35, |x| x);
+        assert!(count_better(&mut rng, 0.0, |x| x) < 20);
+        let both = count_better(&mut rng, 0.35, |x| x);
         assert!(both > 80, "{both}");
-        assert!(share(0.35, f64::abs) < 5, "an arm that stalls");
+        assert!(count_better(&mut rng, 0.35, f64::abs) < 5, "an arm that stalls");
         assert_eq!(Median::where_better(&[0.0; 60], 0.95), None);
         assert_eq!(Median::where_better(&[1.0; 3], 0.95), None);
+    }
+
+    fn count_better(rng: &mut SplitMix64, far: f64, side: fn(f64) -> f64) -> usize {
+        (0..200)
+            .filter(|_| {
+                let sample = draw_sample(rng, 120, far, side);
+                Median::where_better(&sample, 0.95).is_some()
+            })
+            .count()
     }
 
     #[test]
@@ -141,7 +144,7 @@ mod tests {
         let mut rng = SplitMix64::new(4);
         let (mut covered, mut rejected, mut studies) = (0, 0, 0);
         for _ in 0..1000 {
-            let sample = sample(&mut rng, 60, 0.35, |x| x);
+            let sample = draw_sample(&mut rng, 60, 0.35, |x| x);
             let Some(median) = Median::where_better(&sample, 0.95) else {
                 continue;
             };

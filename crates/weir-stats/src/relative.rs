@@ -33,16 +33,16 @@ mod tests {
         for (ratio, wanted) in
             [(0.0, -2.0), (f64::INFINITY, 2.0), (1.0, 0.0), (3.0, 1.0), (1.0 / 3.0, -1.0)]
         {
-            let found = relative_difference(ratio);
-            assert!((found - wanted).abs() < 1e-12, "{ratio}: {found}");
-            let back = ratio_of(found);
+            let difference = relative_difference(ratio);
+            assert!((difference - wanted).abs() < 1e-12, "{ratio}: {difference}");
+            let back = ratio_of(difference);
             assert!(back == ratio || (back / ratio - 1.0).abs() < 1e-12, "{ratio}: {back}");
         }
         assert!(relative_difference(f64::NAN).is_nan());
         for log in [-0.3, -0.01, 0.001, 0.2_f64] {
-            let found = relative_difference(log.exp());
-            assert!((found - log).abs() <= log.abs().powi(3) / 12.0, "{log}");
-            assert!((ratio_of(found).ln() - log).abs() < 1e-12, "{log}");
+            let difference = relative_difference(log.exp());
+            assert!((difference - log).abs() <= log.abs().powi(3) / 12.0, "{log}");
+            assert!((ratio_of(difference).ln() - log).abs() < 1e-12, "{log}");
         }
         assert_eq!((ratio_of(-2.3), ratio_of(2.3)), (0.0, f64::INFINITY));
     }

@@ -43,8 +43,8 @@ mod tests {
         #[test]
         fn it_is_the_element_that_sorting_finds(mut sample in prop::collection::vec(-1e9_f64..1e9, 1..40)) {
             sample.sort_by(f64::total_cmp);
-            let count = |t: f64| sample.iter().filter(|&&x| x <= t).count() as u64;
             for (k, &want) in (0..).zip(&sample) {
+                let count = |t: f64| sample.iter().filter(|&&x| x <= t).count() as u64;
                 prop_assert_eq!(element(k, sample[0], sample[sample.len() - 1], count), want);
             }
         }

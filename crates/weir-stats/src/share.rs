@@ -81,14 +81,14 @@ mod tests {
         let mut rng = SplitMix64::new(blocks as u64);
         let rounds = 2000;
         let clusters: Vec<usize> = (0..blocks).map(|block| block * 8 / blocks).collect();
-        let normal = |rng: &mut SplitMix64| (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
         let holds = (0..rounds).filter(|_| {
             let mut follows = normal(&mut rng);
-            let mut share = || {
-                follows = lag_1 * follows + (1.0 - lag_1 * lag_1).sqrt() * normal(&mut rng);
-                of_block(&mut rng, follows)
-            };
-            let shares: Vec<f64> = (0..blocks).map(|_| share()).collect();
+            let shares: Vec<f64> = (0..blocks)
+                .map(|_| {
+                    follows = lag_1 * follows + (1.0 - lag_1 * lag_1).sqrt() * normal(&mut rng);
+                    of_block(&mut rng, follows)
+                })
+                .collect();
             // Those of a process are exact, as of very many requests.
             let requests = if lag_1 > 0.0 { 1e5 } else { 100.0 };
             let interval =
@@ -96,6 +96,10 @@ mod tests {
             (interval.low..=interval.high).contains(&truth)
         });
         holds.count() as f64 / f64::from(rounds)
+    }
+
+    fn normal(rng: &mut SplitMix64) -> f64 {
+        (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
     }
 
     /// Draws the share of 100 requests that fail with this chance.
@@ -106,7 +110,6 @@ mod tests {
     #[test]
     fn it_covers_the_share_whatever_blocks_have_in_common() {
         let wandering = |_: &mut SplitMix64, follows: f64| 0.05 * (0.3 * follows - 0.045).exp();
-        let stall = |rng: &mut SplitMix64| if rng.unit() < 0.2 { 0.5 } else { 0.01 };
         for (name, covered) in [
             ("independent", covered(30, 0.0, |rng, _| failed(rng, 0.05), 0.05)),
             (
@@ -127,7 +130,7 @@ mod tests {
                     60,
                     0.0,
                     |rng, _| {
-                        let chance = stall(rng);
+                        let chance = if rng.unit() < 0.2 { 0.5 } else { 0.01 };
                         failed(rng, chance)
                     },
                     0.108,

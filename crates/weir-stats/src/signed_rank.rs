@@ -96,15 +96,15 @@ impl SignedRank {
         let n = sorted.len();
         let [below, above] =
             [averages_below(sorted, 0.0), averages(n) - averages_up_to(sorted, 0.0)];
-        let others = averages(n) - below.max(above);
+        let smaller = averages(n) - below.max(above);
         let middle = (averages(n) - 1) as f64 / 2.0;
-        if others as f64 > middle {
+        if smaller as f64 > middle {
             return 1.0;
         }
-        // The smallest rank that `between` moves to `others` or beyond; it moves none below 0.
-        let rank = match others {
+        // The smallest rank that `between` moves to `smaller` or beyond; it moves none below 0.
+        let rank = match smaller {
             0 => 0.0,
-            others => (middle - (middle - others as f64) / wider - ROUNDING).ceil(),
+            smaller => (middle - (middle - smaller as f64) / wider - ROUNDING).ceil(),
         };
         (2.0 * self.tail(n, rank.max(0.0) as u64)).min(1.0)
     }
@@ -139,13 +139,16 @@ impl SignedRank {
 fn spread_of_count(sorted: &[f64]) -> f64 {
     let n = sorted.len();
     let estimate = middle(sorted);
-    let share = |x: f64| {
-        let mirrored = 2.0 * estimate - x;
-        let below = sorted.partition_point(|&y| y < mirrored);
-        let up_to = sorted.partition_point(|&y| y <= mirrored);
-        (below + up_to) as f64 / (2 * n) as f64 - 0.5
-    };
-    let variance = sorted.iter().map(|&x| share(x).powi(2)).sum::<f64>() / n as f64;
+    let variance = sorted
+        .iter()
+        .map(|&x| {
+            let mirrored = 2.0 * estimate - x;
+            let below = sorted.partition_point(|&y| y < mirrored);
+            let up_to = sorted.partition_point(|&y| y <= mirrored);
+            ((below + up_to) as f64 / (2 * n) as f64 - 0.5).powi(2)
+        })
+        .sum::<f64>()
+        / n as f64;
     (12.0 * variance).sqrt().max(1.0)
 }
 

@@ -80,15 +80,15 @@ pub fn chance_to_decide(
     }
     let then = error * share.sqrt();
     let moves = (error * (1.0 - share).sqrt()).max(1e-12);
-    let within = |reach: f64| {
-        if reach > 0.0 {
-            normal::cdf((reach - estimate) / moves) - normal::cdf((-reach - estimate) / moves)
-        } else {
-            0.0
-        }
-    };
-    let differs = 1.0 - within(interval.max(test) * then);
-    (differs + within(band - interval * then)).min(1.0)
+    let [undecided, equivalent] =
+        [interval.max(test) * then, band - interval * then].map(|reach| {
+            if reach > 0.0 {
+                normal::cdf((reach - estimate) / moves) - normal::cdf((-reach - estimate) / moves)
+            } else {
+                0.0
+            }
+        });
+    (1.0 - undecided + equivalent).min(1.0)
 }
 
 /// Probability that nothing has been claimed yet, by the statistic's value: a process of independent normal steps whose
@@ -107,11 +107,13 @@ impl Density {
     /// Returns the chance that the statistic is beyond `critical` standard errors at a time and was within before.
     fn beyond(&self, time: f64, critical: f64) -> f64 {
         let (bound, step) = (critical * time.sqrt(), (time - self.time).max(1e-9).sqrt());
-        let each = self.points.iter().map(|(value, weight)| {
-            let above = normal::cdf((value - bound) / step);
-            weight * (above + normal::cdf((-bound - value) / step))
-        });
-        each.sum()
+        self.points
+            .iter()
+            .map(|(value, weight)| {
+                let above = normal::cdf((value - bound) / step);
+                weight * (above + normal::cdf((-bound - value) / step))
+            })
+            .sum()
     }
 
     /// Returns the critical value that spends this much at this time.
@@ -159,8 +161,8 @@ mod tests {
 
     #[test]
     fn one_look_is_the_usual_test_and_more_looks_share_its_error() {
-        let one = critical_values(&[40], 40, true, 0.05);
-        assert!((one[0] - 1.959_964).abs() < 1e-4, "{one:?}");
+        let single_look = critical_values(&[40], 40, true, 0.05);
+        assert!((single_look[0] - 1.959_964).abs() < 1e-4, "{single_look:?}");
         // The same boundary at five equal looks that together err one time in twenty is Pocock's 2.413; a
         // mixture that spends less at first has its first one above and its last one below that.
         let five = critical_values(&[8, 16, 24, 32, 40], 40, true, 0.05);

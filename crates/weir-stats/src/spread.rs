@@ -63,9 +63,8 @@ pub fn autocorrelation(sample: &[f64]) -> Option<f64> {
         return None;
     }
     let mean = sample.iter().sum::<f64>() / sample.len() as f64;
-    let around = |x: f64| x - mean;
-    let squares: f64 = sample.iter().map(|x| around(*x).powi(2)).sum();
-    let products: f64 = sample.windows(2).map(|w| around(w[0]) * around(w[1])).sum();
+    let squares: f64 = sample.iter().map(|x| (x - mean).powi(2)).sum();
+    let products: f64 = sample.windows(2).map(|w| (w[0] - mean) * (w[1] - mean)).sum();
     Some(if squares > 0.0 { products / squares } else { 0.0 })
 }
 
@@ -118,7 +117,7 @@ mod tests {
     use crate::SplitMix64;
 
     /// Draws approximately normal values: twelve uniforms minus six.
-    fn noise(n: usize, seed: u64) -> Vec<f64> {
+    fn draw_noise(n: usize, seed: u64) -> Vec<f64> {
         let mut rng = SplitMix64::new(seed);
         (0..n).map(|_| (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0).collect()
     }
@@ -136,7 +135,7 @@ mod tests {
 
     #[test]
     fn bursts_move_the_plain_one_and_not_the_robust_one() {
-        let mut sample = noise(200, 7);
+        let mut sample = draw_noise(200, 7);
         let quiet = (sd(&sample).unwrap(), qn(&sample).unwrap());
         assert!((quiet.0 - 1.0).abs() < 0.15 && (quiet.1 - 1.0).abs() < 0.15, "{quiet:?}");
         sample.iter_mut().step_by(20).for_each(|x| *x += 30.0);
@@ -150,7 +149,7 @@ mod tests {
         assert_eq!(autocorrelation(&[5.0; 9]), Some(0.0));
         // Around 0: products 2 + 0 + 0 + 2 over squares 4 + 1 + 0 + 1 + 4.
         assert_eq!(autocorrelation(&[1.0, 2.0, 3.0, 4.0, 5.0]), Some(0.4));
-        let noise = noise(400, 3);
+        let noise = draw_noise(400, 3);
         let mut walk = noise.clone();
         for i in 1..walk.len() {
             walk[i] += 0.6 * walk[i - 1];
@@ -164,7 +163,7 @@ mod tests {
     fn independent_replicates_pass_the_critical_value_one_time_in_ten() {
         for n in [10, 40] {
             let over = (0..2000).filter(|seed| {
-                let sample = noise(n, 1000 + seed);
+                let sample = draw_noise(n, 1000 + seed);
                 autocorrelation(&sample).unwrap() > autocorrelation_critical(n)
             });
             let share = over.count() as f64 / 2000.0;
@@ -175,21 +174,7 @@ mod tests {
     #[test]
     fn ranks_find_what_outliers_hide() {
         // AR(1) with 0.4, and three in a hundred a dozen deviations away.
-        let found = |of: fn(&[f64]) -> Option<f64>| {
-            let over = (0..400).filter(|seed| {
-                let mut sample = noise(100, 5000 + seed);
-                for i in 1..sample.len() {
-                    sample[i] += 0.4 * sample[i - 1];
-                }
-                let mut rng = SplitMix64::new(*seed);
-                for x in sample.iter_mut().filter(|_| rng.unit() < 0.03) {
-                    *x += 12.0;
-                }
-                of(&sample).unwrap() > autocorrelation_critical(100)
-            });
-            over.count() as f64 / 400.0
-        };
-        let (ranks, values) = (found(rank_autocorrelation), found(autocorrelation));
+        let [ranks, values] = [rank_autocorrelation, autocorrelation].map(share_found);
         assert!(ranks > 0.85 && values < 0.4, "{ranks} {values}");
         assert_eq!(
             rank_autocorrelation(&[1.0, 1e3, 2.0, -1e3]),
@@ -197,14 +182,29 @@ mod tests {
         );
     }
 
+    fn share_found(correlation: fn(&[f64]) -> Option<f64>) -> f64 {
+        let over = (0..400).filter(|seed| {
+            let mut sample = draw_noise(100, 5000 + seed);
+            for i in 1..sample.len() {
+                sample[i] += 0.4 * sample[i - 1];
+            }
+            let mut rng = SplitMix64::new(*seed);
+            for x in sample.iter_mut().filter(|_| rng.unit() < 0.03) {
+                *x += 12.0;
+            }
+            correlation(&sample).unwrap() > autocorrelation_critical(100)
+        });
+        over.count() as f64 / 400.0
+    }
+
     #[test]
     fn what_can_be_seen_follows_from_the_level() {
         for (level, errors) in [(0.05, 2.801_585), (0.05 / 9.0, 3.614_543)] {
-            let found = detectable_errors(level);
-            assert!((found - errors).abs() < 1e-4, "{level}: {found}");
+            let multiple = detectable_errors(level);
+            assert!((multiple - errors).abs() < 1e-4, "{level}: {multiple}");
             for (effect, chance) in [(0.03, 0.8), (0.06, 0.9998), (0.0, level / 2.0)] {
-                let found = power(effect, 0.03, level);
-                assert!((found - chance).abs() < 2e-3, "{effect}: {found}");
+                let computed = power(effect, 0.03, level);
+                assert!((computed - chance).abs() < 2e-3, "{effect}: {computed}");
             }
         }
     }

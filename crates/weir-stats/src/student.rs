@@ -9,14 +9,14 @@ const NEARLY_NORMAL: u32 = 1000;
 /// Returns the probability of a value at least as far from 0 as `t`, on either side, with this many degrees of freedom:
 /// the finite series of Abramowitz & Stegun 26.7.3 and 26.7.4. 1 without any degrees of freedom.
 pub fn two_sided(t: f64, freedom: u32) -> f64 {
-    let t = t.abs();
-    if freedom == 0 || t.is_nan() {
+    let distance = t.abs();
+    if freedom == 0 || distance.is_nan() {
         return 1.0;
     }
     if freedom > NEARLY_NORMAL {
-        return 2.0 * normal::cdf(-t);
+        return 2.0 * normal::cdf(-distance);
     }
-    let angle = (t / f64::from(freedom).sqrt()).atan();
+    let angle = (distance / f64::from(freedom).sqrt()).atan();
     let (sine, cosine) = angle.sin_cos();
     let odd = freedom % 2;
     // Of an odd number the series is in odd powers of the cosine, and begins a term later.
@@ -76,8 +76,8 @@ mod tests {
             (5000, 1.960_439),
         ];
         for (freedom, want) in table {
-            let got = quantile(0.05, freedom);
-            assert!((got / want - 1.0).abs() < 3e-4, "{freedom}: {got}");
+            let critical = quantile(0.05, freedom);
+            assert!((critical / want - 1.0).abs() < 3e-4, "{freedom}: {critical}");
             assert!((two_sided(want, freedom) - 0.05).abs() < 1e-4, "{freedom}");
         }
         assert_eq!(two_sided(0.0, 3), 1.0);

@@ -119,14 +119,14 @@ pub(crate) fn check_slices(
     slices: Slices,
     check: &mut Checker,
 ) {
-    let at = |key: &str| fields.entry(key).map(|entry| entry.span.clone());
     if spec.changes() && slices.length.is_none() {
         let message = "a load whose rate changes needs a slice";
         check
-            .error(at("rate").or(at("trace")).unwrap_or(fields.span()), message)
+            .error(fields.entry_span("rate").or(fields.entry_span("trace")).unwrap_or(fields.span()), message)
             .hint("it starts again in every slice, so that all arms get the same load: write `blocks: {slice: 10s}`");
     }
-    let of_bursts = at("burst").or(at("arrivals")).unwrap_or(fields.span());
+    let of_bursts =
+        fields.entry_span("burst").or(fields.entry_span("arrivals")).unwrap_or(fields.span());
     if matches!(spec.spacing, Spacing::Burst { .. }) && spec.is_open() && spec.rate().is_none() {
         check.error(of_bursts, "a load with bursts needs its rate in requests per second").hint(
             "each slice holds whole bursts, so the rate must be known before anything is measured",

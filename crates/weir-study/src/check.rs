@@ -87,13 +87,13 @@ impl Checker {
             return;
         }
         let is_item = wanted.starts_with("a list") && matches!(node.value, Value::Mapping(_));
-        let hint = hint.or(is_item.then_some("begin each entry of a list with `- `"));
-        let found = match &node.value {
+        let kind = match &node.value {
             Value::List(items) if items.is_empty() => "an empty list",
             Value::Mapping(entries) if entries.is_empty() => "an empty mapping",
             other => other.words(),
         };
-        self.error(node.span.clone(), format!("expected {wanted}, found {found}")).maybe_hint(hint);
+        self.error(node.span.clone(), format!("expected {wanted}, found {kind}"))
+            .maybe_hint(hint.or(is_item.then_some("begin each entry of a list with `- `")));
     }
 
     /// Reads a scalar as it is, white space included.
@@ -262,12 +262,12 @@ impl Checker {
 
 /// Parses `20%` or `0.2`. Returns `None` for negative and infinite numbers.
 pub(crate) fn fraction(text: &str) -> Option<f64> {
-    let number = |text: &str| text.trim().parse::<f64>().ok();
-    let fraction = match text.trim().strip_suffix('%') {
-        // Division by 100 is exact where multiplication by 0.01 is not.
-        Some(percent) => number(percent)? / 100.0,
-        None => number(text)?,
+    // Division by 100 is exact where multiplication by 0.01 is not.
+    let (number, divisor) = match text.trim().strip_suffix('%') {
+        Some(percent) => (percent, 100.0),
+        None => (text, 1.0),
     };
+    let fraction = number.trim().parse::<f64>().ok()? / divisor;
     (fraction.is_finite() && fraction >= 0.0).then_some(fraction)
 }
 
@@ -283,8 +283,7 @@ pub(crate) fn fitting(name: &str, fit: impl Fn(char) -> bool) -> String {
             (false, false) => better.push('-'),
         }
     }
-    let better = better.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    better.chars().take(64).collect()
+    better.trim_matches(|c: char| !c.is_ascii_alphanumeric()).chars().take(64).collect()
 }
 
 /// Formats names as a choice: `a`, `b` or `c`.
@@ -382,9 +381,21 @@ impl<'n> Fields<'n> {
 
     /// Returns the entry with a key, or the entry with an unknown key for which this one was most likely meant.
     pub(crate) fn entry(&self, key: &str) -> Option<&'n Entry> {
-        let meant = || self.unknown.iter().find(|(_, meant)| meant.as_deref() == Some(key));
         let named = self.entries.iter().find(|entry| entry.key == key);
-        named.or_else(|| meant().map(|(entry, _)| *entry))
+        named.or_else(|| {
+            let mut unknown = self.unknown.iter();
+            unknown.find(|(_, meant)| meant.as_deref() == Some(key)).map(|(entry, _)| *entry)
+        })
+    }
+
+    /// Returns the position of an entry: that of its key.
+    pub(crate) fn entry_span(&self, key: &str) -> Option<Range<usize>> {
+        self.entry(key).map(|entry| entry.span.clone())
+    }
+
+    /// Returns the position of the value of a key.
+    pub(crate) fn value_span(&self, key: &str) -> Option<Range<usize>> {
+        self.get(key).map(|node| node.span.clone())
     }
 
     /// Returns the value of an optional key.

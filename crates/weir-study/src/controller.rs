@@ -23,7 +23,8 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
     let mut fields = Fields::open(node, "a controller", &OWN, check)?;
     let is = fields.required("is", check)?;
     let all = Controller::all();
-    let names: Vec<(&str, &Controller)> = all.iter().map(|one| (&*one.name, one)).collect();
+    let names: Vec<(&str, &Controller)> =
+        all.iter().map(|controller| (&*controller.name, controller)).collect();
     let controller = check.choice(is, &names)?;
     if controller.proxy != kind {
         let (title, of) = (&controller.title, controller.proxy);
@@ -33,7 +34,7 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
         return None;
     }
     let namespace = fields.required("namespace", check).and_then(|node| check.name(node));
-    let first = instance(&mut fields, &OWN, controller, check);
+    let first = read_instance(&mut fields, &OWN, controller, check);
     let within = fields.get("within").and_then(|node| check.duration(node, WITHIN));
     let sysctls = fields.get("sysctls").and_then(|node| check.choice(node, &SysctlMeans::NAMES));
     let namespace = namespace?;
@@ -60,35 +61,35 @@ fn another(
     controller: &Controller,
     check: &mut Checker,
 ) -> Option<BesideSpec> {
-    let own = ["address", "namespace", "read", "restart"];
-    let mut fields = Fields::open(node, "an instance of a controller", &own, check)?;
+    let keys = ["address", "namespace", "read", "restart"];
+    let mut fields = Fields::open(node, "an instance of a controller", &keys, check)?;
     let at = fields.required("address", check).and_then(|node| crate::proxy::address(node, check));
-    let other = fields.get("namespace").map(|node| check.name(node));
-    let instance = instance(&mut fields, &own, controller, check);
+    let written_namespace = fields.get("namespace").map(|node| check.name(node));
+    let instance = read_instance(&mut fields, &keys, controller, check);
     Some(BesideSpec {
         at: at?,
         instance: InstanceSpec {
-            namespace: other.unwrap_or_else(|| Some(namespace.to_owned()))?,
+            namespace: written_namespace.unwrap_or_else(|| Some(namespace.to_owned()))?,
             ..instance
         },
     })
 }
 
 /// Reads the objects of an instance and its commands for reading and restarting. The caller sets the namespace.
-fn instance(
+fn read_instance(
     fields: &mut Fields<'_>,
-    own: &[&str],
+    keys: &[&str],
     controller: &Controller,
     check: &mut Checker,
 ) -> InstanceSpec {
     let roles = controller.objects.keys().map(String::as_str);
-    let known: Vec<&str> = own.iter().copied().chain(roles).collect();
-    fields.refuse_unknown(&known, check);
+    let allowed_keys: Vec<&str> = keys.iter().copied().chain(roles).collect();
+    fields.refuse_unknown(&allowed_keys, check);
     let read = fields.get("read").map(|node| words(node, check));
     let restart = fields.get("restart").map(|node| words(node, check));
-    let objects = objects(controller, fields, check);
+    let objects = read_objects(controller, fields, check);
     let commands = [read.is_some(), restart.is_some()];
-    check_reach(controller, &objects, commands, (fields, check));
+    check_reach(controller, &objects, commands, fields, check);
     InstanceSpec {
         namespace: String::new(),
         objects,
@@ -98,7 +99,7 @@ fn instance(
 }
 
 /// Reads the named objects, by their name in the controller's file.
-fn objects(
+fn read_objects(
     controller: &Controller,
     fields: &mut Fields<'_>,
     check: &mut Checker,
@@ -141,7 +142,8 @@ fn check_reach(
     controller: &Controller,
     objects: &BTreeMap<String, String>,
     [reads, restarts]: [bool; 2],
-    (fields, check): (&Fields<'_>, &mut Checker),
+    fields: &Fields<'_>,
+    check: &mut Checker,
 ) {
     if !reads && !objects.contains_key(WORKLOAD) {
         let message = "weir could not tell whether a setting is in force";
@@ -156,16 +158,15 @@ fn check_reach(
         ));
     }
     if let Some(Restarts { after, by }) = &controller.restarts {
-        let read_once = after.iter().find(|one| objects.contains_key(*one));
+        let read_once = after.iter().find(|role| objects.contains_key(*role));
         if let Some(after) = read_once.filter(|_| !restarts)
             && !objects.contains_key(&by.object)
         {
             let title = &controller.title;
             let message = format!("{title} reads the `{after}` at its start only");
-            let what = controller.objects.get(&by.object);
-            let what = what.map_or("", |kinds| &kinds.what);
+            let description = controller.objects.get(&by.object).map_or("", |kinds| &kinds.what);
             check.error(fields.span(), message).hint(format!(
-                "add `{}`, {what}, whose pods weir starts anew, or a command that does it: `restart: [...]`",
+                "add `{}`, {description}, whose pods weir starts anew, or a command that does it: `restart: [...]`",
                 by.object
             ));
         }

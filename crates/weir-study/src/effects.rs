@@ -13,15 +13,15 @@ const SHORTEST_SLICE: Duration = Duration::from_millis(50);
 
 /// Returns a sentence for each key without effect.
 pub(crate) fn without_effect(study: &Study, catalog: &Catalog) -> Vec<String> {
-    let mut said = Vec::new();
-    said.extend(study.loads.iter().filter_map(spin));
-    said.extend(study.loads.iter().filter_map(weight));
-    said.extend(launchers(study, catalog));
-    said.extend(pairs(study));
-    said.extend(origin(study));
-    said.extend(instances(study));
-    said.extend(confidence(study));
-    said
+    let mut sentences = Vec::new();
+    sentences.extend(study.loads.iter().filter_map(spin));
+    sentences.extend(study.loads.iter().filter_map(weight));
+    sentences.extend(launchers(study, catalog));
+    sentences.extend(pairs(study));
+    sentences.extend(origin(study));
+    sentences.extend(instances(study));
+    sentences.extend(confidence(study));
+    sentences
 }
 
 /// Returns a remark on an arm that compresses, although no request of a load says that the client accepts it.
@@ -29,17 +29,17 @@ pub(crate) fn without_effect(study: &Study, catalog: &Catalog) -> Vec<String> {
 pub(crate) fn compression(study: &Study, catalog: &Catalog, arm: &Arm) -> Option<String> {
     let kind = study.proxy_of(arm).kind;
     let is_baseline = arm.role == ArmRole::Baseline;
-    let compresses = |id: &str, level: &str| {
-        let row = catalog.get(kind, id).and_then(|row| row.shows.as_ref());
-        let shows = row.filter(|shows| shows.counter == Counter::ReceivedBytes);
-        shows.is_some_and(|shows| shows.goes == ShownBy::Down && shows.is_on(level))
-    };
     let stock = catalog.stock(kind);
-    let is_wished = |id: &String, level: &String| {
-        arm.changes.contains_key(id) || is_baseline && stock.get(id) != Some(level)
-    };
-    let mut settings = arm.settings.iter();
-    let (id, level) = settings.find(|(id, level)| is_wished(id, level) && compresses(id, level))?;
+    let (id, level) = arm.settings.iter().find(|&(id, level)| {
+        let is_wished = arm.changes.contains_key(id) || is_baseline && stock.get(id) != Some(level);
+        let shows = catalog.get(kind, id).and_then(|row| row.shows.as_ref());
+        is_wished
+            && shows.is_some_and(|shows| {
+                shows.counter == Counter::ReceivedBytes
+                    && shows.goes == ShownBy::Down
+                    && shows.is_on(level)
+            })
+    })?;
     let loads: Vec<&str> = study
         .loads
         .iter()
@@ -49,13 +49,13 @@ pub(crate) fn compression(study: &Study, catalog: &Catalog, arm: &Arm) -> Option
         })
         .map(|load| &*load.name)
         .collect();
-    let of = match loads.len() {
+    let scope = match loads.len() {
         0 => return None,
         some if some == study.loads.len() => String::new(),
         _ => format!(" of load `{}`", loads.join("`, `")),
     };
     Some(format!(
-        "arm `{}`: `{id}: {level}` has no effect: no request{of} has the header Accept-Encoding, and a client that does not \
+        "arm `{}`: `{id}: {level}` has no effect: no request{scope} has the header Accept-Encoding, and a client that does not \
          ask gets plain responses; give the load `request: {{fields: {{Accept-Encoding: gzip}}}}`",
         arm.name
     ))
@@ -79,14 +79,13 @@ fn weight(load: &LoadSpec) -> Option<String> {
 }
 
 fn launchers<'a>(study: &'a Study, catalog: &'a Catalog) -> impl Iterator<Item = String> {
-    let used = |name: &String| {
-        let mut arms = study.arms.iter();
-        arms.any(|arm| catalog.started_through(&arm.settings) == Some(name))
-    };
     study
         .launchers
         .keys()
-        .filter(move |name| !used(name))
+        .filter(|name| {
+            let mut arms = study.arms.iter();
+            !arms.any(|arm| catalog.started_through(&arm.settings) == Some(*name))
+        })
         .map(|name| format!("launcher `{name}` has no effect: no arm is started through it"))
 }
 
@@ -109,11 +108,11 @@ fn origin(study: &Study) -> Option<String> {
 fn most_blocks(study: &Study) -> Option<(&str, u32)> {
     let slice = study.blocks.slice.unwrap_or(SHORTEST_SLICE);
     let block = slice * 2 * study.arms.len() as u32;
-    let blocks = |load: &LoadSpec| {
+    let blocks_of_loads = study.loads.iter().map(|load| {
         let fit = load.duration.as_nanos() / block.as_nanos().max(1);
-        (fit.min(u128::from(u32::MAX)) as u32).max(study.blocks.at_least)
-    };
-    study.loads.iter().map(|load| (&*load.name, blocks(load))).max_by_key(|(_, blocks)| *blocks)
+        (&*load.name, (fit.min(u128::from(u32::MAX)) as u32).max(study.blocks.at_least))
+    });
+    blocks_of_loads.max_by_key(|(_, blocks)| *blocks)
 }
 
 /// Returns a remark on more `instances` than blocks. The default gets no remark, because no user chose it.

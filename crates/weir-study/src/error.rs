@@ -69,12 +69,12 @@ impl StudyErrors {
             .map(|error| renderer.render(&[error.report(&self.source)]))
             .collect();
         if let [first, _, ..] = &self.errors[..] {
-            let told = self.errors.len();
+            let listed = self.errors.len();
             let count = match self.more {
-                0 => format!("{told} errors in {}", first.file),
+                0 => format!("{listed} errors in {}", first.file),
                 more => format!(
-                    "at least {} errors in {}; these are the first {told}",
-                    told + more,
+                    "at least {} errors in {}; these are the first {listed}",
+                    listed + more,
                     first.file
                 ),
             };
@@ -104,8 +104,8 @@ impl StudyError {
 
     fn report<'a>(&'a self, source: &'a str) -> Group<'a> {
         let line_start = source[..self.span.start].rfind('\n').map_or(0, |at| at + 1);
-        let rest = &source[line_start..];
-        let line = rest.split('\n').next().unwrap_or_default();
+        let tail = &source[line_start..];
+        let line = tail.split('\n').next().unwrap_or_default();
         let mark = self.span.start - line_start..self.span.end - line_start;
         let mut annotation = AnnotationKind::Primary.span(mark);
         if let Some(nearest) = &self.nearest {
@@ -113,8 +113,8 @@ impl StudyError {
         }
         let title = Level::ERROR.primary_title(&self.message);
         let group = if line.len() > LONGEST_SHOWN {
-            let place = Origin::path(&*self.file).line(self.line);
-            title.element(place.char_column(self.column))
+            let position = Origin::path(&*self.file).line(self.line);
+            title.element(position.char_column(self.column))
         } else {
             let snippet =
                 Snippet::source(line).line_start(self.line).path(&self.file).annotation(annotation);

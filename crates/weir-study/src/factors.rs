@@ -82,7 +82,7 @@ impl Levels<'_> {
 }
 
 /// Returns the parameters of `factors` with levels that are left to the machine.
-pub(crate) fn growing(factors: &[Factor<'_>]) -> Vec<String> {
+pub(crate) fn find_growing(factors: &[Factor<'_>]) -> Vec<String> {
     factors.iter().filter(|factor| factor.growing).map(|factor| factor.entry.key.clone()).collect()
 }
 

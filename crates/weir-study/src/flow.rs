@@ -14,7 +14,7 @@ use crate::check::{Checker, Fields, MAX_CONTENT, short};
 use crate::matrix;
 use crate::requests;
 use crate::tls;
-use crate::tree::{Node, Value};
+use crate::tree::{Entry, Node, Value};
 use crate::words::{Slices, Words};
 use crate::{read_small, utf8};
 
@@ -111,12 +111,8 @@ fn whom(fields: &Fields<'_>, base: &mut FlowSpec, check: &mut Checker) {
     let Some(entry) = fields.entry("path") else {
         return;
     };
-    let of_request = |key: &str| match &fields.get(key)?.value {
-        Value::Mapping(entries) => entries.iter().find(|entry| entry.key == "path"),
-        _ => None,
-    };
     let mix = ["requests", "request-set"].iter().find_map(|key| fields.entry(key));
-    if let Some(other) = of_request("request").or(mix) {
+    if let Some(other) = path_of_request(fields).or(mix) {
         let error = check.error(other.span.clone(), "a load cannot have two paths");
         error.hint("`path: /a` stands for `request: {path: /a}`: leave one of the two out");
         return;
@@ -127,17 +123,13 @@ fn whom(fields: &Fields<'_>, base: &mut FlowSpec, check: &mut Checker) {
         check.error(entry.value.span.clone(), message).hint("a path begins with `/`");
         return;
     }
-    base.requests.iter_mut().for_each(|one| one.request.target.clone_from(&text));
+    base.requests.iter_mut().for_each(|weighted| weighted.request.target.clone_from(&text));
 }
 
 /// Reads a host name for handshakes and Host fields (RFC 1123 §2.1). A port is included in the latter.
 fn host(node: &Node, check: &mut Checker) -> Option<String> {
     let text = check.text(node)?;
     let (name, port) = text.rsplit_once(':').unwrap_or((&text, "1"));
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
-    };
     let is_port = !port.starts_with('+') && port.parse::<u16>().is_ok_and(|port| port > 0);
     if is_port && name.len() <= 253 && name.split('.').all(is_label) {
         return Some(text.to_ascii_lowercase());
@@ -148,19 +140,31 @@ fn host(node: &Node, check: &mut Checker) -> Option<String> {
     None
 }
 
+fn is_label(label: &str) -> bool {
+    (1..=63).contains(&label.len())
+        && label.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+/// Returns the path that `request` has.
+fn path_of_request<'n>(fields: &Fields<'n>) -> Option<&'n Entry> {
+    match &fields.get("request")?.value {
+        Value::Mapping(entries) => entries.iter().find(|entry| entry.key == "path"),
+        _ => None,
+    }
+}
+
 /// Reads the requests: `requests`, `request-set` or `request`.
 fn sent(fields: &Fields<'_>, check: &mut Checker) -> Vec<WeightedRequest> {
     let ways = ["requests", "request-set", "request"];
-    let given: Vec<_> = ways.iter().filter_map(|key| fields.entry(key)).collect();
-    if let [_, second, ..] = given[..] {
+    let entries: Vec<_> = ways.iter().filter_map(|key| fields.entry(key)).collect();
+    if let [_, second, ..] = entries[..] {
         let message = "a load can have only one of `request`, `requests` and `request-set`";
         check.error(second.span.clone(), message).hint(
             "write `request` for one, `requests` for a mix, or `request-set` for a file of them",
         );
     }
-    let plain = || FlowSpec::new(1, ArrivalsSpec::Closed).requests;
-    let Some(entry) = given.first() else {
-        return plain();
+    let Some(entry) = entries.first() else {
+        return default_requests();
     };
     let node = &entry.value;
     let read = match (&*entry.key, &node.value) {
@@ -175,7 +179,11 @@ fn sent(fields: &Fields<'_>, check: &mut Checker) -> Vec<WeightedRequest> {
         ("request-set", _) => file_of_requests(node, check).unwrap_or_default(),
         _ => requests::list(std::slice::from_ref(node), false, check),
     };
-    if read.is_empty() { plain() } else { read }
+    if read.is_empty() { default_requests() } else { read }
+}
+
+fn default_requests() -> Vec<WeightedRequest> {
+    FlowSpec::new(1, ArrivalsSpec::Closed).requests
 }
 
 /// Reports `requests` that is no list: a number, as in `weir load`, or text that was meant for `request`.
@@ -273,8 +281,7 @@ fn expect(fields: &Fields<'_>, base: &mut FlowSpec, words: &mut Words, check: &m
     let Some(entry) = fields.entry("expect") else {
         return;
     };
-    let own = ["requests", "request-set"].iter().any(|key| fields.get(key).is_some());
-    if own {
+    if ["requests", "request-set"].iter().any(|key| fields.get(key).is_some()) {
         let message = "with several requests, each has its own `expect`";
         let error = check.error(entry.span.clone(), message);
         error.hint("write `expect` next to each `path`");
@@ -283,7 +290,7 @@ fn expect(fields: &Fields<'_>, base: &mut FlowSpec, words: &mut Words, check: &m
     let nodes = match &entry.value.value {
         Value::Mapping(_) => {
             let expected = requests::expect(&entry.value, check);
-            base.requests.iter_mut().for_each(|one| one.expect.clone_from(&expected));
+            base.requests.iter_mut().for_each(|weighted| weighted.expect.clone_from(&expected));
             return;
         }
         Value::List(_) => check.list(&entry.value, "what is expected").unwrap_or_default(),
@@ -311,18 +318,14 @@ pub(crate) fn size(
 ) -> Option<u64> {
     let size = check.bytes(node, MAX_CONTENT)?;
     let target = file_target(size);
-    let of_request = |key: &str| match &fields.get(key)?.value {
-        Value::Mapping(entries) => entries.iter().find(|entry| entry.key == "path"),
-        _ => None,
-    };
     let mix = ["path", "requests", "request-set"].iter().find_map(|key| fields.entry(key));
-    if let Some(path) = of_request("request").or(mix) {
+    if let Some(path) = path_of_request(fields).or(mix) {
         check
             .error(path.span.clone(), "a load cannot have both a size and a path")
             .hint(format!("a file of that size is at {target}: leave one of the two out"));
     }
-    for one in &mut flow.requests {
-        one.request.target.clone_from(&target);
+    for weighted in &mut flow.requests {
+        weighted.request.target.clone_from(&target);
     }
     Some(size)
 }

@@ -117,15 +117,15 @@ pub(crate) fn check_used(
         return;
     };
     let names: Vec<&str> = launchers.keys().map(String::as_str).collect();
-    let mut said = Vec::new();
+    let mut reported = Vec::new();
     for draft in arms {
         let Some(name) = catalog.started_through(&draft.arm.settings) else {
             continue;
         };
-        if launchers.contains_key(name) || said.contains(&name) {
+        if launchers.contains_key(name) || reported.contains(&name) {
             continue;
         }
-        said.push(name);
+        reported.push(name);
         let message = format!("there is no launcher `{}`", short(name));
         let error = check.error(draft.place_of(&parameter.id), message);
         match nearest(name, &names) {

@@ -151,20 +151,19 @@ fn study(
     let published = published::read(fields.get("published"), &arms, &loads, check);
     let mut left_out = arms.left_out;
     left_out.extend(loads.left_out(scale));
-    let mut loads = loads.drafts;
-    load::check_all(&loads, &arms.drafts, proxy.as_ref(), &blocks, check);
+    let mut load_drafts = loads.drafts;
+    load::check_all(&load_drafts, &arms.drafts, proxy.as_ref(), &blocks, check);
     let room = Room { arms: &arms.drafts, proxy: proxy.as_ref(), catalog, context };
-    left_out.extend(room.check(&mut loads, check));
+    left_out.extend(room.check(&mut load_drafts, check));
 
-    let name = name?;
     Some(Study {
-        title: title.unwrap_or_else(|| name.clone()),
-        name,
+        title: title.or_else(|| name.clone())?,
+        name: name?,
         question: question?,
         blocks: plan::spread(blocks, proxy.as_ref()),
         proxy: proxy?.spec,
         origin,
-        loads: loads.into_iter().map(|draft| draft.spec).collect(),
+        loads: load_drafts.into_iter().map(|draft| draft.spec).collect(),
         arms: arms.drafts.into_iter().map(|draft| draft.arm).collect(),
         launchers,
         compare,

@@ -186,16 +186,16 @@ fn scale_flow(flow: &mut FlowSpec, scale: Scale) {
 
 /// Reads a load. Invalid parts are reported and replaced, so that later checks still have a load.
 fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Template> {
-    let known = [&KEYS[..], &flow::KEYS[..]].concat();
-    let fields = Fields::known(node, "a load", &known, check)?;
+    let keys = [&KEYS[..], &flow::KEYS[..]].concat();
+    let fields = Fields::known(node, "a load", &keys, check)?;
     let axes = matrix::axes(&fields, check);
     // The cells of a matrix are named by their numbers.
-    let name = match axes {
+    let name_node = match axes {
         Some(_) => fields.get("name"),
         None => fields.required("name", check),
     };
-    let name_at = name.map_or(fields.span(), |node| node.span.clone());
-    let name = name.and_then(|node| check.name(node));
+    let name_at = name_node.map_or(fields.span(), |node| node.span.clone());
+    let name = name_node.and_then(|node| check.name(node));
     let mut main = flow::read(&fields, MAIN, slices, check);
     if main.is_held() {
         let at = fields.entry("connection").map_or(fields.span(), |entry| entry.value.span.clone());
@@ -210,27 +210,28 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
     let size = size_node.and_then(|node| flow::size(node, &fields, &mut main, check));
     let hold = fields.get("hold");
     let held = hold.and_then(|node| flow::held(node, check)).unwrap_or(0);
-    let mut beside = beside(&fields, &main, slices, check);
+    let mut beside = read_beside(&fields, &main, slices, check);
     beside.extend((held > 0).then(|| FlowSpec::held(held)));
     let spin = fields.get("spin").and_then(|node| spin_of(node, check));
     let optional = fields.get("optional").and_then(|node| check.flag(node)).unwrap_or(false);
-    let at = |key: &str| fields.get(key).map(|node| node.span.clone());
     let places = Places {
-        connections: at("hold").or(at("connections")).unwrap_or(fields.span()),
-        duration: at("duration").unwrap_or(fields.span()),
+        connections: fields
+            .value_span("hold")
+            .or(fields.value_span("connections"))
+            .unwrap_or(fields.span()),
+        duration: fields.value_span("duration").unwrap_or(fields.span()),
         has_duration: duration_node.is_some(),
-        burst: at("burst").or(at("arrivals")),
-        size: size.and(at("size")),
-        tls: main.tls.as_ref().and(at("tls")),
-        ports: at("port").into_iter().chain(ports_of_flows(&fields)).collect(),
+        burst: fields.value_span("burst").or(fields.value_span("arrivals")),
+        size: size.and(fields.value_span("size")),
+        tls: main.tls.as_ref().and(fields.value_span("tls")),
+        ports: fields.value_span("port").into_iter().chain(ports_of_flows(&fields)).collect(),
     };
-    // Without a name it was refused, so the load equals no other by name.
-    let name = name.unwrap_or_default();
     let spec = LoadSpec {
         beside,
         spin: spin.unwrap_or(Spin::Auto),
         size,
-        ..LoadSpec::new(&name, main, duration.unwrap_or(UNSAID))
+        // Without a name it was refused, so the load equals no other by name.
+        ..LoadSpec::new(&name.unwrap_or_default(), main, duration.unwrap_or(UNSAID))
     };
     let draft = Draft { spec, written: String::new(), optional, places };
     Some(Template { draft, axes, name_at })
@@ -268,7 +269,7 @@ fn ports_of_flows(fields: &Fields<'_>) -> Vec<Range<usize>> {
 }
 
 /// Reads the flows that run at the same time as the main one.
-fn beside(
+fn read_beside(
     fields: &Fields<'_>,
     main: &FlowSpec,
     slices: Slices,
@@ -277,13 +278,15 @@ fn beside(
     let mut flows: Vec<FlowSpec> = Vec::new();
     let nodes = fields.get("flows").and_then(|node| check.list(node, "a list of flows"));
     for node in nodes.unwrap_or_default() {
-        let known = [&["name"][..], &flow::KEYS[..]].concat();
-        let Some(own) = Fields::known(node, "a flow", &known, check) else {
+        let keys = [&["name"][..], &flow::KEYS[..]].concat();
+        let Some(flow_fields) = Fields::known(node, "a flow", &keys, check) else {
             continue;
         };
-        let name =
-            own.required("name", check).and_then(|node| check.name(node)).unwrap_or_default();
-        let flow = flow::read(&own, &name, slices, check);
+        let name = flow_fields
+            .required("name", check)
+            .and_then(|node| check.name(node))
+            .unwrap_or_default();
+        let flow = flow::read(&flow_fields, &name, slices, check);
         #[rustfmt::skip]
         let faults = [
             (name == MAIN || flows.iter().any(|other| !name.is_empty() && other.name == name),
@@ -299,15 +302,15 @@ fn beside(
              "only the load's own flow can have bursts",
              "slices are fitted to the bursts of one flow"),
         ];
-        let connections = own.get("connections").filter(|node| matrix::is_axis(node));
-        let rate = own.get("rate").filter(|node| matrix::is_axis_of_rates(node));
+        let connections = flow_fields.get("connections").filter(|node| matrix::is_axis(node));
+        let rate = flow_fields.get("rate").filter(|node| matrix::is_axis_of_rates(node));
         for node in connections.into_iter().chain(rate) {
             check
                 .error(node.span.clone(), "a flow under `flows` has a single value for each key")
                 .hint("only the load itself may be a matrix: write one number, or one load for each number");
         }
         for (_, message, hint) in faults.iter().filter(|(is_so, ..)| *is_so) {
-            check.error(own.span(), *message).hint(*hint);
+            check.error(flow_fields.span(), *message).hint(*hint);
         }
         flows.push(flow);
     }

@@ -95,9 +95,9 @@ pub(crate) struct Growing {
 impl Growing {
     /// Parses `FROM..cpus`. `None` for any other text.
     pub(crate) fn parse(text: &str) -> Option<Growing> {
-        let (from, to) = text.split_once("..")?;
-        let from = from.trim().parse().ok().filter(|from| *from > 0)?;
-        (to.trim() == CPUS).then_some(Growing { from })
+        let (first, last) = text.split_once("..")?;
+        let from = first.trim().parse().ok().filter(|from| *from > 0)?;
+        (last.trim() == CPUS).then_some(Growing { from })
     }
 
     /// Returns `from`, doubled as long as it is below the number of CPUs, and then that number: 1, 2, 4, 8, 12 on
@@ -114,16 +114,19 @@ impl Growing {
 mod tests {
     use super::*;
 
+    fn levels_of(text: &str, cpus: u64) -> Option<Vec<u64>> {
+        Growing::parse(text).map(|growing| growing.levels(cpus))
+    }
+
     #[test]
     fn levels_double_as_far_as_the_machine_goes() {
-        let of = |text: &str, cpus| Growing::parse(text).map(|growing| growing.levels(cpus));
-        assert_eq!(of("1..cpus", 24), Some(vec![1, 2, 4, 8, 16, 24]));
-        assert_eq!(of("1..cpus", 2), Some(vec![1, 2]));
-        assert_eq!(of("1 .. cpus", 1), Some(vec![1]));
-        assert_eq!(of("3..cpus", 13), Some(vec![3, 6, 12, 13]));
-        assert_eq!(of("4..cpus", 2), Some(vec![]));
+        assert_eq!(levels_of("1..cpus", 24), Some(vec![1, 2, 4, 8, 16, 24]));
+        assert_eq!(levels_of("1..cpus", 2), Some(vec![1, 2]));
+        assert_eq!(levels_of("1 .. cpus", 1), Some(vec![1]));
+        assert_eq!(levels_of("3..cpus", 13), Some(vec![3, 6, 12, 13]));
+        assert_eq!(levels_of("4..cpus", 2), Some(vec![]));
         for other in ["0..cpus", "1..8", "cpus", "1..", "..cpus", "-1..cpus"] {
-            assert_eq!(of(other, 4), None, "{other}");
+            assert_eq!(levels_of(other, 4), None, "{other}");
         }
     }
 }

@@ -22,6 +22,12 @@ struct Kind {
     parse: fn(&str) -> Option<u64>,
 }
 
+impl Kind {
+    fn parse_level(&self, text: &str) -> Option<u64> {
+        (self.parse)(text.trim()).filter(|level| self.bounds.contains(level))
+    }
+}
+
 const CONNECTIONS: Kind = Kind {
     noun: "a whole number of connections",
     bounds: 1..=1_000_000,
@@ -71,12 +77,9 @@ pub(crate) fn axes(fields: &Fields<'_>, check: &mut Checker) -> Option<Axes> {
     let rates = fields.get("rate").filter(|node| is_axis_of_rates(node));
     let first = connections.or(rates)?;
     let before = check.count();
-    let mut levels = |node: Option<&Node>, kind| -> Vec<u64> {
-        node.map_or_else(Vec::new, |node| read(node, kind, check))
-    };
     let axes = Axes {
-        connections: levels(connections, &CONNECTIONS),
-        rates: levels(rates, &RATE),
+        connections: connections.map_or_else(Vec::new, |node| read(node, &CONNECTIONS, check)),
+        rates: rates.map_or_else(Vec::new, |node| read(node, &RATE, check)),
         broken: false,
     };
     if axes.cells() > MAX_LOADS {
@@ -122,13 +125,9 @@ fn list(node: &Node, kind: &Kind, check: &mut Checker) -> Option<Vec<u64>> {
 
 /// Reads `FROM..TO step STEP`. Both ends are levels.
 fn range(node: &Node, text: &str, kind: &Kind, check: &mut Checker) -> Option<Vec<u64>> {
-    let level = |text: &str| {
-        let level = (kind.parse)(text.trim());
-        level.filter(|level| kind.bounds.contains(level))
-    };
-    let parts = text.split_once("..").and_then(|(from, rest)| {
-        let (to, step) = rest.split_once("step")?;
-        Some((level(from)?, level(to)?, level(step)?))
+    let parts = text.split_once("..").and_then(|(from, tail)| {
+        let (to, step) = tail.split_once("step")?;
+        Some((kind.parse_level(from)?, kind.parse_level(to)?, kind.parse_level(step)?))
     });
     let Some((from, to, step)) = parts.filter(|(from, to, _)| from < to) else {
         check.error(node.span.clone(), format!("`{}` is not a range of levels", short(text))).hint(
@@ -180,8 +179,9 @@ impl Axes {
         if self.broken {
             return vec![Cell { spec: template.clone(), written: String::new() }];
         }
-        let own = [u64::from(template.connections)];
-        let connections = if self.connections.is_empty() { &own[..] } else { &self.connections };
+        let template_level = [u64::from(template.connections)];
+        let connections =
+            if self.connections.is_empty() { &template_level[..] } else { &self.connections };
         let rates: Vec<Option<f64>> = if self.rates.is_empty() {
             vec![template.main.rate()]
         } else {
@@ -215,6 +215,6 @@ fn cell(template: &LoadSpec, connections: u32, rate: Option<f64>, scale: Scale) 
 /// Formats the name of a cell: `c100-r300`, or `c100` without a rate, after the matrix's name if it has one.
 fn name(matrix: &str, connections: u32, rate: Option<f64>) -> String {
     let dash = if matrix.is_empty() { "" } else { "-" };
-    let rate = rate.map_or(String::new(), |rate| format!("-r{}", rate.round()));
-    format!("{matrix}{dash}c{connections}{rate}")
+    let suffix = rate.map_or(String::new(), |rate| format!("-r{}", rate.round()));
+    format!("{matrix}{dash}c{connections}{suffix}")
 }

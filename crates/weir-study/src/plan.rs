@@ -93,8 +93,10 @@ fn users_origin(node: &Node, fields: &Fields<'_>, check: &mut Checker) -> Option
         check.error(other.span.clone(), message).hint("leave out one of them");
     }
     let text = check.text(node)?;
-    let address = text.parse::<SocketAddr>().ok();
-    let address = address.filter(|address| address.ip().is_loopback() && address.port() > 0);
+    let address = text
+        .parse::<SocketAddr>()
+        .ok()
+        .filter(|address| address.ip().is_loopback() && address.port() > 0);
     if address.is_none() {
         let message =
             format!("`{}` is not an address and a port of the proxies' own host", short(&text));
@@ -114,8 +116,8 @@ fn delay(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
             None
         }
         _ => {
-            let known = ["uniform", "exponential"];
-            let fields = Fields::known(node, "a delay", &known, check)?;
+            let keys = ["uniform", "exponential"];
+            let fields = Fields::known(node, "a delay", &keys, check)?;
             match (fields.get("uniform"), fields.get("exponential")) {
                 (Some(range), None) => uniform(range, check),
                 (None, Some(mean)) => check.duration(mean, bounds).map(DelaySpec::Exponential),
@@ -133,9 +135,9 @@ fn delay(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
 
 fn uniform(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
     let items = check.list(node, "a list of two durations")?;
-    let bounds = || Duration::ZERO..=LONGEST_DELAY;
+    let bounds = Duration::ZERO..=LONGEST_DELAY;
     if let [low, high] = items {
-        let (low, high) = (check.duration(low, bounds()), check.duration(high, bounds()));
+        let (low, high) = (check.duration(low, bounds.clone()), check.duration(high, bounds));
         let (low, high) = (low?, high?);
         if low < high {
             return Some(DelaySpec::Uniform(low, high));
@@ -149,8 +151,8 @@ fn uniform(node: &Node, check: &mut Checker) -> Option<DelaySpec> {
 
 pub(crate) fn blocks(node: Option<&Node>, check: &mut Checker) -> BlockSpec {
     let mut blocks = BlockSpec::default();
-    let known = ["slice", "discard", "at-least", "seed", "instances"];
-    let Some(fields) = node.and_then(|node| Fields::known(node, "`blocks`", &known, check)) else {
+    let keys = ["slice", "discard", "at-least", "seed", "instances"];
+    let Some(fields) = node.and_then(|node| Fields::known(node, "`blocks`", &keys, check)) else {
         return blocks;
     };
     if let Some(node) = fields.get("slice") {
@@ -208,8 +210,7 @@ pub(crate) fn ends(
 
 pub(crate) fn compare(node: Option<&Node>, check: &mut Checker) -> Compare {
     let choices = [("against", Compare::Against), ("pairs", Compare::Pairs)];
-    let found = node.and_then(|node| check.choice(node, &choices));
-    found.unwrap_or_default()
+    node.and_then(|node| check.choice(node, &choices)).unwrap_or_default()
 }
 
 pub(crate) fn objective(
@@ -218,9 +219,8 @@ pub(crate) fn objective(
     check: &mut Checker,
 ) -> (Objective, Vec<Limit>, SearchSpec) {
     let mut objective = Objective::default();
-    let known =
-        ["metric", "band", "confidence", "within", "capacity", "precision", "hold", "burst"];
-    let fields = node.and_then(|node| Fields::known(node, "an objective", &known, check));
+    let keys = ["metric", "band", "confidence", "within", "capacity", "precision", "hold", "burst"];
+    let fields = node.and_then(|node| Fields::known(node, "an objective", &keys, check));
     if let Some(fields) = &fields {
         if let Some(node) = fields.get("metric") {
             let metric = check.choice(node, &METRICS);
@@ -255,7 +255,7 @@ pub(crate) fn objective(
 /// Reads the parameters of the search for the highest rate.
 fn search(fields: &Fields<'_>, check: &mut Checker) -> SearchSpec {
     let mut search = SearchSpec::default();
-    let mut given = |key| {
+    let [precision, hold, burst] = ["precision", "hold", "burst"].map(|key| {
         let node = fields.get(key)?;
         if fields.get("capacity").is_none() {
             check
@@ -263,16 +263,15 @@ fn search(fields: &Fields<'_>, check: &mut Checker) -> SearchSpec {
                 .hint("write `capacity: 'p99 < 30ms'` beside it");
         }
         Some(node)
-    };
-    let [precision, hold, burst] = ["precision", "hold", "burst"].map(&mut given);
+    });
     if let Some(node) = precision {
         search.precision = check.share(node, 0.01..0.5).unwrap_or(search.precision);
     }
-    let bounds = || Duration::from_secs(1)..=Duration::from_secs(3600);
+    let bounds = Duration::from_secs(1)..=Duration::from_secs(3600);
     if let Some(node) = hold {
-        search.hold = check.duration(node, bounds()).unwrap_or(search.hold);
+        search.hold = check.duration(node, bounds.clone()).unwrap_or(search.hold);
     }
-    search.burst = burst.and_then(|node| check.duration(node, bounds()));
+    search.burst = burst.and_then(|node| check.duration(node, bounds));
     search
 }
 
@@ -336,8 +335,8 @@ pub(crate) fn network(node: Option<&Node>, on_host: bool, check: &mut Checker) -
     if on_host {
         network.kind = NetworkKind::Loopback;
     }
-    let known = ["kind", "mtu"];
-    let Some(fields) = node.and_then(|node| Fields::known(node, "`network`", &known, check)) else {
+    let keys = ["kind", "mtu"];
+    let Some(fields) = node.and_then(|node| Fields::known(node, "`network`", &keys, check)) else {
         return network;
     };
     if let Some(node) = fields.get("kind") {
@@ -371,13 +370,11 @@ pub(crate) fn cpus(
     check: &mut Checker,
 ) -> Option<CpuRoles> {
     let fields = Fields::known(node?, "`cpus`", &["proxy", "generator", "origin"], check)?;
-    let mut set = |key: &str, needed: bool| -> Option<CpuSet> {
-        let node = if needed { fields.required(key, check)? } else { fields.get(key)? };
-        cpu_set(node, context, check)
-    };
-    let proxy = set("proxy", true);
-    let generator = set("generator", true);
-    let origin = set("origin", !serves_files);
+    let [proxy, generator, origin] =
+        [("proxy", true), ("generator", true), ("origin", !serves_files)].map(|(key, needed)| {
+            let node = if needed { fields.required(key, check)? } else { fields.get(key)? };
+            cpu_set(node, context, check)
+        });
     let (proxy, generator) = (proxy?, generator?);
     Some(CpuRoles { origin: origin.unwrap_or_else(|| generator.clone()), proxy, generator })
 }

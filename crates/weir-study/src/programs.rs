@@ -55,15 +55,16 @@ fn text(node: &Node) -> Option<&str> {
 mod tests {
     use super::*;
 
+    fn describe(text: &str) -> Vec<String> {
+        let words = programs(text).into_iter().map(|(kind, executable)| match executable {
+            Some(path) => format!("{} {}", kind.name(), path.display()),
+            None => kind.name().to_owned(),
+        });
+        words.collect()
+    }
+
     #[test]
     fn every_program_is_told_once_and_from_as_much_as_can_be_read() {
-        let of = |text: &str| {
-            let words = programs(text).into_iter().map(|(kind, executable)| match executable {
-                Some(path) => format!("{} {}", kind.name(), path.display()),
-                None => kind.name().to_owned(),
-            });
-            words.collect::<Vec<_>>()
-        };
         let text = "proxy: {kind: nginx, executable: /opt/nginx}\n\
                     arms:\n\
                     - {name: a, settings: {gzip: off}}\n\
@@ -71,11 +72,11 @@ mod tests {
                     - {name: c, proxy: {kind: haproxy, stock: none}}\n\
                     - {name: d, proxy: {kind: nginx}}\n\
                     - {name: e, proxy: ngnix}\n";
-        assert_eq!(of(text), ["nginx /opt/nginx", "haproxy", "nginx"]);
+        assert_eq!(describe(text), ["nginx /opt/nginx", "haproxy", "nginx"]);
         // A name that holds another's is not that one.
-        assert_eq!(of("proxy: {kind: haproxy}\nname: not-nginx"), ["haproxy"]);
+        assert_eq!(describe("proxy: {kind: haproxy}\nname: not-nginx"), ["haproxy"]);
         for other in ["", "- a list", "proxy: [", "arms: {a: b}"] {
-            assert_eq!(of(other), [""; 0], "{other}");
+            assert_eq!(describe(other), [""; 0], "{other}");
         }
     }
 }

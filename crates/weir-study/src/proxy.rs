@@ -126,9 +126,8 @@ impl Reader<'_> {
 
     fn read(&self, fields: &Fields<'_>, check: &mut Checker) -> Draft {
         let kind_node = fields.required("kind", check);
-        let kind = kind_node.and_then(|node| read_kind(node, check));
         // Where the kind was refused, the first that there is makes it possible to check the rest.
-        let kind = kind.unwrap_or(ProxyKind::Nginx);
+        let kind = kind_node.and_then(|node| read_kind(node, check)).unwrap_or(ProxyKind::Nginx);
         if let Some(node) = kind_node {
             self.check_role(kind, node, check);
         }
@@ -148,12 +147,12 @@ impl Reader<'_> {
             spec.settings.clear();
         }
         // Settings of an external proxy are refused as a whole.
-        let (own, places) = fields
+        let (settings, places) = fields
             .get("settings")
             .filter(|_| kind.is_started())
             .map(|node| self.levels(kind).settings(node, check))
             .unwrap_or_default();
-        spec.settings.extend(own);
+        spec.settings.extend(settings);
         spec.executable = executable.map(PathBuf::from);
         spec.configuration = configuration;
         spec.controller =

@@ -60,12 +60,12 @@ pub(crate) fn read(
         if matches!(entry.value.value, Value::Mapping(_)) {
             let load = names.load(&entry.key, &entry.span, check);
             let wanted = "an arm and its figure";
-            let own = check
+            let figures = check
                 .entries(&entry.value, wanted)
                 .unwrap_or_default()
                 .iter()
                 .filter_map(|entry| names.figure(entry, check));
-            published.by_load.insert(load, own.collect());
+            published.by_load.insert(load, figures.collect());
         } else {
             published.figures.extend(names.figure(entry, check));
         }
@@ -85,11 +85,11 @@ pub(crate) fn read(
 /// Reads what has changed since the publication, by arm.
 fn dated(node: &Node, names: &Names<'_>, check: &mut Checker) -> BTreeMap<String, String> {
     let entries = check.entries(node, "an arm and what has changed since");
-    let each = entries.unwrap_or_default().iter().filter_map(|entry| {
+    let dates = entries.unwrap_or_default().iter().filter_map(|entry| {
         names.check_arm(&entry.key, &entry.span, check);
         Some((entry.key.clone(), check.text(&entry.value)?))
     });
-    each.collect()
+    dates.collect()
 }
 
 /// Returns the names without those that were refused, which are empty.

@@ -31,20 +31,19 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
         let unasked = effects::compression(study, catalog, arm);
         remarks.extend(unasked.map(|text| Remark::of_arm(&arm.name, text)));
     }
-    let others = study.arms.iter();
-    for arm in others.filter(|arm| arm.role != ArmRole::SameAsBaseline) {
-        let short = |load: &&LoadSpec| {
-            let held = load.held() as u32;
-            let limits = context.client_limits(catalog, study.proxy_of(arm), &arm.settings, held);
-            let most = limits.map(|limits| limits.connections);
-            most.filter(|most| *most < load.asking())
-        };
+    for arm in study.arms.iter().filter(|arm| arm.role != ArmRole::SameAsBaseline) {
         // The most demanding cell speaks for all of a matrix.
         let mut loads: Vec<&LoadSpec> = study.loads.iter().collect();
         loads.sort_by_key(|load| std::cmp::Reverse(load.asking()));
         let mut matrices: Vec<&str> = Vec::new();
         for load in loads {
-            let Some(most) = short(&load) else { continue };
+            let held = load.held() as u32;
+            let limits = context.client_limits(catalog, study.proxy_of(arm), &arm.settings, held);
+            let Some(most) =
+                limits.map(|limits| limits.connections).filter(|most| *most < load.asking())
+            else {
+                continue;
+            };
             if let Some(cell) = &load.cell {
                 if matrices.contains(&&*cell.matrix) {
                     continue;
@@ -69,8 +68,7 @@ pub fn remarks(study: &Study, catalog: &Catalog, context: &CheckContext) -> Vec<
 fn sysctls(study: &Study, catalog: &Catalog) -> Option<String> {
     let (proxy, controller) = study.controlled()?;
     let mut ids = study.arms.iter().flat_map(|arm| arm.settings.keys());
-    let is_kernel = |id: &String| catalog.scope(proxy.kind, id).is_some_and(Scope::is_kernel);
-    if !ids.any(is_kernel) {
+    if !ids.any(|id| catalog.scope(proxy.kind, id).is_some_and(Scope::is_kernel)) {
         return None;
     }
     let words = match controller.sysctls {

@@ -83,11 +83,11 @@ pub(crate) fn list(nodes: &[Node], need_path: bool, check: &mut Checker) -> Vec<
     }
     for fault in (check.engine.requests)(&requests) {
         let (node, is_sound) = places[fault.index];
-        let place = place_of(node, &fault);
+        let span = place_of(node, &fault);
         // What is wrong with the whole follows from what was reported of a part.
-        if is_sound || place.is_some() {
+        if is_sound || span.is_some() {
             check
-                .error(place.unwrap_or(node.span.clone()), fault.message)
+                .error(span.unwrap_or(node.span.clone()), fault.message)
                 .maybe_hint(fault.hint.as_deref());
         }
     }

@@ -37,15 +37,15 @@ impl Room<'_> {
     pub(crate) fn check(&self, loads: &mut Vec<Draft>, check: &mut Checker) -> Vec<String> {
         // By what is short, with the loads concerned: the cells of a matrix often lack the same.
         let mut left_out: Vec<(String, Vec<String>)> = Vec::new();
-        let mut said: Vec<Range<usize>> = Vec::new();
-        let mut left = loads.len();
+        let mut reported: Vec<Range<usize>> = Vec::new();
+        let mut remaining = loads.len();
         loads.retain(|load| {
             let Some(shortage) = self.shortage(&load.spec) else {
                 return true;
             };
             // The last one that is left says what is wrong when nothing can be measured.
-            if load.optional && left > 1 {
-                left -= 1;
+            if load.optional && remaining > 1 {
+                remaining -= 1;
                 let same = left_out.iter_mut().find(|(why, _)| *why == shortage.message);
                 let name = load.spec.name.clone();
                 match same {
@@ -54,8 +54,8 @@ impl Room<'_> {
                 }
                 return false;
             }
-            if !said.contains(&load.places.connections) {
-                said.push(load.places.connections.clone());
+            if !reported.contains(&load.places.connections) {
+                reported.push(load.places.connections.clone());
                 check.error(load.places.connections.clone(), shortage.message).hint(shortage.hint);
             }
             true
@@ -126,24 +126,19 @@ impl Room<'_> {
                 0 => String::new(),
                 held => format!(" beside {held} held connections"),
             };
-            let short = |what: &str, limit: u64| {
-                format!(
-                    "the proxy of arm `{arm}` has {what} for {limit} clients{beside}, and the load needs {clients}"
-                )
-            };
-            if limits.descriptors < clients {
-                Some(Shortage {
-                    message: short("descriptors", limits.descriptors),
-                    hint: "use fewer connections, or raise the proxy's limit of descriptors, such as nginx's `worker_rlimit_nofile` (and `ulimit -Hn`, which it cannot exceed)",
-                })
+            let (what, limit, hint) = if limits.descriptors < clients {
+                let hint = "use fewer connections, or raise the proxy's limit of descriptors, such as nginx's `worker_rlimit_nofile` (and `ulimit -Hn`, which it cannot exceed)";
+                ("descriptors", limits.descriptors, hint)
             } else if load.held() > 0 && limits.connections < clients {
-                Some(Shortage {
-                    message: short("connections", limits.connections),
-                    hint: "hold fewer connections, or raise the proxy's limit of connections, such as nginx's `worker_connections`",
-                })
+                let hint = "hold fewer connections, or raise the proxy's limit of connections, such as nginx's `worker_connections`";
+                ("connections", limits.connections, hint)
             } else {
-                None
-            }
+                return None;
+            };
+            let message = format!(
+                "the proxy of arm `{arm}` has {what} for {limit} clients{beside}, and the load needs {clients}"
+            );
+            Some(Shortage { message, hint })
         })
     }
 }

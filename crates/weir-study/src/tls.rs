@@ -16,16 +16,16 @@ pub(crate) fn read(node: &Node, words: &mut Words, check: &mut Checker) {
         return;
     }
     #[rustfmt::skip]
-    let known = [
+    let keys = [
         "version", "ciphers", "groups", "alpn", "resumption", "early-data", "cert", "key", "ca", "insecure",
     ];
-    let Some(fields) = Fields::known(node, "`tls`", &known, check) else {
+    let Some(fields) = Fields::known(node, "`tls`", &keys, check) else {
         return;
     };
     words.say(Key::Secure, "", node);
     for key in ["version", "groups", "alpn", "resumption", "cert", "key", "ca"] {
         if let (Some(node), Some(about)) = (fields.get(key), Key::of_word(key)) {
-            let texts = texts(node, check);
+            let texts = read_texts(node, check);
             if !texts.is_empty() {
                 words.say(about, texts.join(","), node);
             }
@@ -44,13 +44,13 @@ pub(crate) fn read(node: &Node, words: &mut Words, check: &mut Checker) {
         check.error(alone.span.clone(), message).hint("give `cert` and `key`");
     }
     if let Some(node) = fields.get("ciphers") {
-        let version = fields.get("version").map(|node| texts(node, &mut Checker::default()));
+        let version = fields.get("version").map(|node| read_texts(node, &mut Checker::default()));
         ciphers(node, &version.unwrap_or_default(), words, check);
     }
 }
 
 /// Reads a text or a list of texts.
-fn texts(node: &Node, check: &mut Checker) -> Vec<String> {
+fn read_texts(node: &Node, check: &mut Checker) -> Vec<String> {
     let nodes = match &node.value {
         Value::List(_) => check.list(node, "a list of names").unwrap_or_default(),
         _ => std::slice::from_ref(node),
@@ -74,9 +74,9 @@ fn ciphers(node: &Node, versions: &[String], words: &mut Words, check: &mut Chec
             Err(error) => {
                 let text = error.to_string();
                 let message = text.split("; did you mean").next().unwrap_or_default();
-                let known = names::CIPHERS.each_ref().map(|names| names.usual);
-                let near = nearest(&name, &known).or_else(|| error.nearest());
-                check.error(node.span.clone(), message).hint(error.hint()).nearest(near);
+                let usual_names = names::CIPHERS.each_ref().map(|names| names.usual);
+                let suggestion = nearest(&name, &usual_names).or_else(|| error.nearest());
+                check.error(node.span.clone(), message).hint(error.hint()).nearest(suggestion);
                 continue;
             }
         };

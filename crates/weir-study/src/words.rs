@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use weir_model::flow::words::{Fault, Key, Said};
+use weir_model::flow::words::{Fault, FlowSetting, Key};
 
 use crate::check::{Checker, Fields};
 use crate::tree::Node;
@@ -20,25 +20,20 @@ pub(crate) struct Slices {
 /// Words with their positions.
 #[derive(Default)]
 pub(crate) struct Words {
-    pub(crate) said: Vec<Said>,
+    pub(crate) said: Vec<FlowSetting>,
     places: Vec<Range<usize>>,
 }
 
 impl Words {
     pub(crate) fn say(&mut self, key: Key, text: impl Into<String>, node: &Node) {
-        let text = text.into();
-        self.said.push(Said { key, text });
+        self.said.push(FlowSetting { key, text: text.into() });
         self.places.push(node.span.clone());
     }
 
     /// Reports a fault at the position of its word.
     pub(crate) fn report(&self, fault: &Fault, fields: &Fields<'_>, check: &mut Checker) {
-        let is_about = |at: &usize| self.said[*at].key == fault.key;
-        let at = fault.at.or_else(|| (0..self.said.len()).find(is_about));
-        let place = at.map_or(fields.span(), |at| self.places[at].clone());
-        check
-            .error(place, &*fault.message)
-            .maybe_hint(fault.hint.as_deref())
-            .nearest(fault.nearest);
+        let at = fault.at.or_else(|| self.said.iter().position(|said| said.key == fault.key));
+        let span = at.map_or(fields.span(), |at| self.places[at].clone());
+        check.error(span, &*fault.message).maybe_hint(fault.hint.as_deref()).nearest(fault.nearest);
     }
 }

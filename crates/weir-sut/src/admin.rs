@@ -13,7 +13,7 @@ use crate::{Configuration, SutError};
 /// Host that requests name: nginx requires one, and Caddy the one in its configuration.
 pub(crate) const HOST: &str = "localhost";
 
-/// How long a question and its whole answer may take.
+/// Time limit for a question and its whole answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Maximum length of an answer in bytes: Envoy's dump of its configuration has some hundred kilobytes.
@@ -51,8 +51,9 @@ pub(crate) fn line_at(
     socket: &Path,
     line: &str,
 ) -> Result<String, SutError> {
-    let ask = || -> io::Result<String> { answer_to_line(connect(socket)?, line, MOST) };
-    ask().map_err(silent(configuration, line))
+    connect(socket)
+        .and_then(|stream| answer_to_line(stream, line, MOST))
+        .map_err(silent(configuration, line))
 }
 
 /// Returns the content of the answer to a GET request for `target`.
@@ -73,18 +74,24 @@ pub(crate) fn request(
     target: &str,
     json: &str,
 ) -> Result<String, SutError> {
-    let ask = || -> io::Result<String> {
-        let mut stream = connect(&configuration.admin_socket())?;
-        let length = json.len();
-        let head = format!(
-            "{method} {target} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\
-             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
-        );
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(json.as_bytes())?;
-        answer(stream, MOST)
-    };
-    ask().map_err(silent(configuration, target))
+    exchange(configuration, method, target, json).map_err(silent(configuration, target))
+}
+
+fn exchange(
+    configuration: &Configuration,
+    method: &str,
+    target: &str,
+    json: &str,
+) -> io::Result<String> {
+    let mut stream = connect(&configuration.admin_socket())?;
+    let length = json.len();
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(json.as_bytes())?;
+    answer(stream, MOST)
 }
 
 /// Returns a GET request for `target` after whose answer the connection is closed; [`answer`] reads that answer.

@@ -114,11 +114,10 @@ impl KeyKind {
     }
 
     fn generate(self) -> Result<KeyPair, rcgen::Error> {
-        let rsa = |size| KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, size);
         match self {
-            KeyKind::Rsa2048 => rsa(RsaKeySize::_2048),
-            KeyKind::Rsa3072 => rsa(RsaKeySize::_3072),
-            KeyKind::Rsa4096 => rsa(RsaKeySize::_4096),
+            KeyKind::Rsa2048 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048),
+            KeyKind::Rsa3072 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_3072),
+            KeyKind::Rsa4096 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096),
             KeyKind::P256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256),
             KeyKind::P384 => KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384),
             KeyKind::P521 => KeyPair::generate_for(&PKCS_ECDSA_P521_SHA512),
@@ -188,15 +187,16 @@ impl Certificate {
             words: error.to_string(),
         };
         let key = kind.key.generate().map_err(failed)?;
-        let params = params(names).map_err(failed)?;
-        let certificate = params.self_signed(&key).map_err(failed)?;
+        let certificate =
+            params(names).and_then(|params| params.self_signed(&key)).map_err(failed)?;
 
-        let folder = folder.join(format!("{FOLDER}-{}-{}", kind.key, kind.sent));
+        let kind_folder = folder.join(format!("{FOLDER}-{}-{}", kind.key, kind.sent));
         // The key is for weir's own user: nginx reads it before it becomes another one.
-        let made = weir_files::make_folder(&folder);
-        made.map_err(SutError::file("create", &folder))?;
-        let files =
-            Certificate { certificate: folder.join(CERTIFICATE_FILE), key: folder.join(KEY_FILE) };
+        weir_files::make_folder(&kind_folder).map_err(SutError::file("create", &kind_folder))?;
+        let files = Certificate {
+            certificate: kind_folder.join(CERTIFICATE_FILE),
+            key: kind_folder.join(KEY_FILE),
+        };
         // Clients that trust it need no authorities: these are sent for their size alone.
         write(&files.certificate, &certificate.pem().repeat(kind.sent))?;
         write(&files.key, &key.serialize_pem())?;
@@ -261,13 +261,13 @@ mod tests {
         ];
         for (key, sent) in kinds.into_iter().zip([1, 2, 3, 1, 2, 3, 1]) {
             let kind = CertificateKind { key, sent };
-            let made = all.of_kind(kind).unwrap().clone();
-            let text = fs::read(made.file()).unwrap();
+            let certificate = all.of_kind(kind).unwrap().clone();
+            let text = fs::read(certificate.file()).unwrap();
             assert_eq!(CertificateKind::of_pem(&text), Some(kind));
             // As HAProxy has them: the key before.
-            let both = [fs::read(&made.key).unwrap(), text].concat();
+            let both = [fs::read(&certificate.key).unwrap(), text].concat();
             assert_eq!(CertificateKind::of_pem(&both), Some(kind));
-            assert_eq!(all.of_kind(kind).unwrap(), &made);
+            assert_eq!(all.of_kind(kind).unwrap(), &certificate);
         }
         assert_eq!(CertificateKind::of_pem(b"no certificate"), None);
         for key in [KeyKind::Rsa4096, KeyKind::P256, KeyKind::Ed25519] {

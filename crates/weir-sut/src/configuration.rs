@@ -11,8 +11,8 @@ use weir_model::study::{ProxyKind, ProxyRole, file_target};
 
 use crate::content::write_content;
 use crate::logged;
-use crate::met::Met;
 use crate::own::OwnCopy;
+use crate::route_match::RouteMatch;
 use crate::user::WorkerUser;
 use crate::work_folder::make_folder;
 use crate::{SutError, Task};
@@ -56,11 +56,11 @@ pub struct Configuration {
     pub(crate) own: Option<Arc<OwnCopy>>,
     /// The user's files as they were read; empty if weir wrote the configuration.
     pub(crate) originals: Vec<(PathBuf, String)>,
-    /// Answer of the user's files to each ask of [`crate::Own::asks`], with the address to which the copy's requests
+    /// Answer of the user's files to each ask of [`crate::UserConfiguration::asks`], with the address to which the copy's requests
     /// are sent.
     pub(crate) asked: Vec<(SocketAddr, AskedRecord)>,
     /// Ways that the asks' requests take through the copy, each once.
-    pub(crate) met: Vec<Met>,
+    pub(crate) route_matches: Vec<RouteMatch>,
 }
 
 /// Changes to a user's configuration, as unified diffs of the user's own files.
@@ -112,7 +112,7 @@ impl Configuration {
             own: None,
             originals: Vec::new(),
             asked: Vec::new(),
-            met: Vec::new(),
+            route_matches: Vec::new(),
         })
     }
 
@@ -146,10 +146,9 @@ impl Configuration {
 
     /// Returns all addresses for requests, each once.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        let asked = self.asked.iter().map(|(at, _)| *at);
         std::iter::once(self.listen)
             .chain(self.tls_listen)
-            .chain(asked)
+            .chain(self.asked.iter().map(|(at, _)| *at))
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect()
@@ -186,7 +185,7 @@ impl Configuration {
 
     /// Returns the changes to a user's configuration; `None` if weir wrote the configuration.
     pub fn patch(&self) -> Option<&Patch> {
-        self.own.as_ref().map(|own| &own.patch)
+        self.own.as_ref().map(|copy| &copy.patch)
     }
 
     /// Returns the user's files that this is a copy of, as they were read, the main one first; empty if weir wrote the
@@ -211,21 +210,21 @@ impl Configuration {
     }
 
     /// Rewrites a message of the proxy's: names of copies become those of the user's files.
-    pub(crate) fn told(&self, words: &str) -> String {
+    pub(crate) fn name_user_files(&self, words: &str) -> String {
         match &self.own {
-            Some(own) => own.told(&self.prefix, words),
+            Some(own) => own.name_user_files(&self.prefix, words),
             None => words.to_owned(),
         }
     }
 
     /// Returns the error for a configuration that the proxy refuses, with the proxy's own words.
     pub(crate) fn refused(&self, words: &str) -> SutError {
-        let own = self.own.as_ref();
+        let copy = self.own.as_ref();
         SutError::Refused {
             kind: self.kind,
-            file: own.map_or_else(|| self.file(), |own| own.user_file()),
-            words: self.told(words),
-            change: own.map(|own| own.shown_change()),
+            file: copy.map_or_else(|| self.file(), |copy| copy.user_file()),
+            words: self.name_user_files(words),
+            change: copy.map(|copy| copy.shown_change()),
         }
     }
 
@@ -246,8 +245,8 @@ fn write_files(
     sizes: &[u64],
     workers: Option<&WorkerUser>,
 ) -> Result<(), SutError> {
-    let others = sizes.iter().map(|&size| (file_target(size), size));
-    for (target, size) in std::iter::once(("/index.html".to_owned(), page)).chain(others) {
+    let contents = sizes.iter().map(|&size| (file_target(size), size));
+    for (target, size) in std::iter::once(("/index.html".to_owned(), page)).chain(contents) {
         let file = folder.join(target.trim_start_matches('/'));
         let written = write_content(&file, size).and_then(|()| match workers {
             Some(user) => user.may_read(&file),

@@ -12,16 +12,16 @@ pub(crate) fn write_content(path: &Path, size: u64) -> io::Result<()> {
         "and ", "a ", "is ", "under ", "load ", "measured ", "quantile ", "arrives.\n",
     ];
     let mut file = BufWriter::new(weir_files::create(path)?);
-    let mut left = usize::try_from(size).map_err(io::Error::other)?;
+    let mut remaining = usize::try_from(size).map_err(io::Error::other)?;
     // Knuth's 64-bit linear congruential generator (MMIX); the upper bits are the good ones.
     let mut state = 1_u64;
-    while left > 0 {
+    while remaining > 0 {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let word = WORDS[(state >> 60) as usize].as_bytes();
-        let part = &word[..word.len().min(left)];
+        let part = &word[..word.len().min(remaining)];
         file.write_all(part)?;
-        left -= part.len();
+        remaining -= part.len();
     }
     file.flush()
 }

@@ -110,7 +110,7 @@ pub enum SutError {
     },
     /// The user's configuration cannot be understood or changed.
     #[error(transparent)]
-    Own(#[from] ConfigurationError),
+    UserConfiguration(#[from] ConfigurationError),
     /// A part of the launcher through which a proxy is to be started is missing.
     #[error("launcher `{name}`: {what}")]
     Launcher {
@@ -131,7 +131,7 @@ pub enum SutError {
         words: String,
     },
     /// The proxy does not accept the configuration.
-    #[error("{} refuses the configuration {}:{}{}", kind.title(), file.display(), said(words), shown(change))]
+    #[error("{} refuses the configuration {}:{}{}", kind.title(), file.display(), output_lines(words), change_lines(change))]
     Refused {
         /// The proxy.
         kind: ProxyKind,
@@ -147,7 +147,7 @@ pub enum SutError {
     #[error("cannot read back the configuration that nginx prints: {0}")]
     Syntax(#[from] SyntaxError),
     /// Another program listens at the proxy's address.
-    #[error("{} cannot listen at {address}:{}", kind.title(), said(words))]
+    #[error("{} cannot listen at {address}:{}", kind.title(), output_lines(words))]
     PortTaken {
         /// The proxy.
         kind: ProxyKind,
@@ -157,7 +157,7 @@ pub enum SutError {
         words: String,
     },
     /// The proxy ended before it listened.
-    #[error("{} ended before it listened at {address} ({status}):{}", kind.title(), said(words))]
+    #[error("{} ended before it listened at {address} ({status}):{}", kind.title(), output_lines(words))]
     NotStarted {
         /// The proxy.
         kind: ProxyKind,
@@ -169,7 +169,7 @@ pub enum SutError {
         words: String,
     },
     /// The proxy runs, but does not accept connections.
-    #[error("{} does not accept connections at {address} after {seconds} s:{}", kind.title(), said(words))]
+    #[error("{} does not accept connections at {address} after {seconds} s:{}", kind.title(), output_lines(words))]
     NotListening {
         /// The proxy.
         kind: ProxyKind,
@@ -181,7 +181,7 @@ pub enum SutError {
         words: String,
     },
     /// A process of the proxy ended although it should have served.
-    #[error("the {what} of {} at {address} (process {pid}) ended during the run:{}", kind.title(), said(words))]
+    #[error("the {what} of {} at {address} (process {pid}) ended during the run:{}", kind.title(), output_lines(words))]
     Died {
         /// The proxy.
         kind: ProxyKind,
@@ -218,7 +218,7 @@ impl SutError {
             SutError::Spawn { .. } | SutError::NotTheProgram { .. } => {
                 "name the proxy's executable under proxy.executable".to_owned()
             }
-            SutError::Own(error) => return error.hint.clone(),
+            SutError::UserConfiguration(error) => return error.hint.clone(),
             SutError::NotReadable { path, .. } => format!(
                 "set TMPDIR to a folder that everybody may enter, or run: chmod o+x {}",
                 path.display()
@@ -250,7 +250,9 @@ impl SutError {
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,
-            SutError::Own(_) | SutError::Unable { .. } | SutError::Refused { change: Some(_), .. }
+            SutError::UserConfiguration(_)
+                | SutError::Unable { .. }
+                | SutError::Refused { change: Some(_), .. }
         )
     }
 
@@ -265,7 +267,7 @@ impl SutError {
 }
 
 /// Formats a proxy's own words on lines of their own.
-fn said(words: &str) -> String {
+fn output_lines(words: &str) -> String {
     match words.trim_end() {
         "" => " it printed nothing".to_owned(),
         words => format!("\n{words}"),
@@ -273,9 +275,11 @@ fn said(words: &str) -> String {
 }
 
 /// Formats the change that a refusal is about.
-fn shown(change: &Option<String>) -> String {
-    let change = change.as_deref().filter(|change| !change.is_empty());
-    change.map_or_else(String::new, |change| format!("\nwith this change:\n{change}"))
+fn change_lines(change: &Option<String>) -> String {
+    change
+        .as_deref()
+        .filter(|change| !change.is_empty())
+        .map_or_else(String::new, |change| format!("\nwith this change:\n{change}"))
 }
 
 #[cfg(test)]
@@ -284,18 +288,18 @@ mod tests {
 
     #[test]
     fn a_proxy_that_ended_without_a_word_is_said_so() {
-        let died = |words: &str| {
-            let address = SocketAddr::from(([127, 0, 0, 1], 80));
-            SutError::Died {
-                kind: ProxyKind::Caddy,
-                what: "process",
-                pid: 7,
-                address,
-                words: words.to_owned(),
-            }
-            .to_string()
-        };
-        assert!(died("\n").ends_with("ended during the run: it printed nothing"));
-        assert!(died("a signal\n").ends_with("ended during the run:\na signal"));
+        assert!(death_with("\n").ends_with("ended during the run: it printed nothing"));
+        assert!(death_with("a signal\n").ends_with("ended during the run:\na signal"));
+    }
+
+    fn death_with(words: &str) -> String {
+        SutError::Died {
+            kind: ProxyKind::Caddy,
+            what: "process",
+            pid: 7,
+            address: SocketAddr::from(([127, 0, 0, 1], 80)),
+            words: words.to_owned(),
+        }
+        .to_string()
     }
 }

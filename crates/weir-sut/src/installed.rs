@@ -16,9 +16,9 @@ use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::launch::shielded;
-use crate::met::Meeting;
 use crate::observed::Running;
 use crate::processes::POLL;
+use crate::route_match::RequestRoute;
 use crate::{Configuration, Effective, Proxy, SutError};
 
 /// Folders of system programs, which an unprivileged user's PATH lacks, and in which weir's set-up puts programs that
@@ -29,7 +29,7 @@ const SYSTEM_FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/sbin", "/us
 const OWN_FOLDER: &str = ".local/bin";
 
 /// Reads a proxy's configuration on the way that loads take, from the text of the proxy's own report.
-pub(crate) type Told = fn(String, &Meeting, &Catalog) -> Result<Effective, SutError>;
+pub(crate) type ReportReader = fn(String, &RequestRoute, &Catalog) -> Result<Effective, SutError>;
 
 /// Properties by which a kind of proxy is recognised, and functions for it.
 pub(crate) struct Marks {
@@ -43,7 +43,7 @@ pub(crate) struct Marks {
     /// Advice to users who do not have the program.
     pub(crate) install: &'static str,
     /// Reader of the configuration from a text that a proxy elsewhere reported; `None` if such texts are not supported.
-    pub(crate) told: Option<Told>,
+    pub(crate) told: Option<ReportReader>,
     /// Functions to observe a proxy of this kind that weir did not start.
     pub(crate) running: &'static Running,
     /// Constructor of the proxy from its installed program.
@@ -72,14 +72,14 @@ impl Installed {
         let program = locate(marks, executable)?;
         let mut ask = command(&program);
         ask.arg(marks.ask);
-        let said = words(&output(ask)?);
-        match (marks.version_of)(&said) {
-            Some(version) => Ok(Installed { kind, program, version, said }),
+        let printed = words(&output(ask)?);
+        match (marks.version_of)(&printed) {
+            Some(version) => Ok(Installed { kind, program, version, said: printed }),
             None => Err(SutError::NotTheProgram {
                 kind,
                 program,
                 // Some programs answer with all of their help.
-                words: said.lines().next().unwrap_or_default().to_owned(),
+                words: printed.lines().next().unwrap_or_default().to_owned(),
             }),
         }
     }
@@ -136,14 +136,14 @@ pub(crate) fn locate(marks: &Marks, executable: Option<&Path>) -> Result<PathBuf
         return executable_at(path)
             .ok_or_else(|| not_found(path.display().to_string(), "as an executable file"));
     }
-    let given: Vec<&Path> = match executable {
+    let names: Vec<&Path> = match executable {
         Some(name) => vec![name],
         None => marks.names.iter().map(Path::new).collect(),
     };
-    given
+    names
         .iter()
         .find_map(|name| find_on_path(name))
-        .ok_or_else(|| not_found(given[0].display().to_string(), "on PATH or in /usr/sbin"))
+        .ok_or_else(|| not_found(names[0].display().to_string(), "on PATH or in /usr/sbin"))
 }
 
 /// Finds a program on PATH, in the folders of system programs or in the user's own.
@@ -189,7 +189,7 @@ fn output_within(mut command: Command, patience: Duration) -> Result<Output, Sut
     let program = PathBuf::from(command.get_program());
     let failed = |source| SutError::Spawn { program: program.clone(), source };
     // A group of its own: what it has started ends with it.
-    let command = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
     let group = Pid::from_child(&child);
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -208,11 +208,11 @@ fn output_within(mut command: Command, patience: Duration) -> Result<Output, Sut
             }
         }
     };
-    let bytes = |reader: Option<JoinHandle<Vec<u8>>>| {
-        let read = reader.and_then(|reader| reader.join().ok());
-        read.unwrap_or_default()
-    };
-    Ok(Output { status, stdout: bytes(stdout), stderr: bytes(stderr) })
+    Ok(Output { status, stdout: bytes_of(stdout), stderr: bytes_of(stderr) })
+}
+
+fn bytes_of(reader: Option<JoinHandle<Vec<u8>>>) -> Vec<u8> {
+    reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
 }
 
 /// Reads a pipe to its end, on a thread of its own.
@@ -227,18 +227,17 @@ fn all_of(pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
 
 /// Returns the first word behind `begin`, on the first line that begins with it.
 pub(crate) fn word_behind<'w>(words: &'w str, begin: &str) -> Option<&'w str> {
-    let rest = words.lines().find_map(|line| line.strip_prefix(begin))?;
-    rest.split_ascii_whitespace().next()
+    words.lines().find_map(|line| line.strip_prefix(begin))?.split_ascii_whitespace().next()
 }
 
 /// Returns everything that a program printed, to either of its two outputs.
 pub(crate) fn words(output: &Output) -> String {
-    let said: Vec<String> = [&output.stdout, &output.stderr]
+    let texts: Vec<String> = [&output.stdout, &output.stderr]
         .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned())
         .into_iter()
         .filter(|text| !text.is_empty())
         .collect();
-    said.join("\n")
+    texts.join("\n")
 }
 
 #[cfg(test)]
@@ -253,8 +252,8 @@ mod tests {
         assert!(error.to_string().contains("has not ended after"), "{error}");
         let mut says = Command::new("sh");
         says.args(["-c", "echo said; echo told >&2; exit 3"]);
-        let output = output(says).unwrap();
-        assert_eq!((&*output.stdout, &*output.stderr), (&b"said\n"[..], &b"told\n"[..]));
-        assert_eq!(output.status.code(), Some(3));
+        let ended = output(says).unwrap();
+        assert_eq!((&*ended.stdout, &*ended.stderr), (&b"said\n"[..], &b"told\n"[..]));
+        assert_eq!(ended.status.code(), Some(3));
     }
 }

@@ -8,8 +8,8 @@ use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
 use crate::installed::{self, Installed, Marks};
-use crate::met::Meeting;
 use crate::observed::{ObservedProxy, Process};
+use crate::route_match::RequestRoute;
 use crate::{Effective, Proxy, SutError};
 
 /// Reads the configuration of a proxy elsewhere, on the way that loads take, from the text of its own report: the
@@ -20,7 +20,7 @@ use crate::{Effective, Proxy, SutError};
 pub fn told(
     kind: ProxyKind,
     text: String,
-    meeting: &Meeting,
+    meeting: &RequestRoute,
     catalog: &Catalog,
 ) -> Result<Effective, SutError> {
     let read = marks(kind).and_then(|marks| marks.told).ok_or(SutError::NotStartable { kind })?;
@@ -33,8 +33,8 @@ pub fn told(
 /// # Errors
 /// [`SutError::NotFound`]; or the program is something else; or weir does not start this kind.
 pub fn find(kind: ProxyKind, executable: Option<&Path>) -> Result<Arc<dyn Proxy>, SutError> {
-    let marks = marks(kind).ok_or(SutError::NotStartable { kind })?;
-    (marks.open)(Installed::find(marks, executable)?)
+    let program = marks(kind).ok_or(SutError::NotStartable { kind })?;
+    (program.open)(Installed::find(program, executable)?)
 }
 
 /// Returns the program that [`find`] would use without a given path. Runs nothing.
@@ -42,8 +42,7 @@ pub fn find(kind: ProxyKind, executable: Option<&Path>) -> Result<Arc<dyn Proxy>
 /// # Errors
 /// [`SutError::NotFound`]; or weir does not start this kind.
 pub fn locate(kind: ProxyKind) -> Result<PathBuf, SutError> {
-    let marks = marks(kind).ok_or(SutError::NotStartable { kind })?;
-    installed::locate(marks, None)
+    installed::locate(marks(kind).ok_or(SutError::NotStartable { kind })?, None)
 }
 
 /// Returns the proxy that these processes run and that listens at an address, without weir having started it; `None` if
@@ -92,14 +91,14 @@ mod tests {
             (ProxyKind::Httpd, "Server version: Apache/2.4.57 (Debian)\nServer built",
              "Apache/2.4.57"),
         ];
-        let others = "|caddy.Version=|envoy version: none|Server version: Other/1.0|Apache/2.4";
+        let strangers = "|caddy.Version=|envoy version: none|Server version: Other/1.0|Apache/2.4";
         for kind in ProxyKind::started() {
             let version_of = marks(kind).unwrap().version_of;
             for (of, words, version) in rows {
                 let expected = (of == kind).then_some(version);
                 assert_eq!(version_of(words).as_deref(), expected, "{kind:?}: {words}");
             }
-            for words in others.split('|') {
+            for words in strangers.split('|') {
                 assert_eq!(version_of(words), None, "{kind:?}: {words}");
             }
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weir_configuration::{
-    Asked, ConfigurationError, ShownCertificate, Source, Surroundings, Wanted,
+    ConfigurationError, RequestOutcome, ShownCertificate, Source, Surroundings, WantedSetting,
 };
 use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
@@ -20,13 +20,17 @@ pub trait Language {
     ///
     /// # Errors
     /// A file cannot be read or understood, or has no place for a setting.
-    fn read(&self, main: &Path, wanted: &[Wanted<'_>]) -> Result<[Source; 2], SutError>;
+    fn read(&self, main: &Path, wanted: &[WantedSetting<'_>]) -> Result<[Source; 2], SutError>;
 
     /// Finds the parts that answer the requests of a load, one result for each request.
     ///
     /// # Errors
     /// No listener fits the ask, or nothing answers a host or path that it names.
-    fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError>;
+    fn look_up(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<RequestOutcome>, ConfigurationError>;
 
     /// Finds the parts that a copy replaces among those that answer the requests of a load.
     ///

@@ -60,8 +60,7 @@ impl Launcher {
         program: PathBuf,
         leading: impl IntoIterator<Item = S>,
     ) -> Launcher {
-        let leading = leading.into_iter().map(Into::into).collect();
-        Launcher { program, leading }
+        Launcher { program, leading: leading.into_iter().map(Into::into).collect() }
     }
 
     /// Returns a command that becomes `program`. The caller adds the program's arguments; the command's process number
@@ -83,7 +82,7 @@ impl Launcher {
         // Not set for this command: what is preloaded is for the proxy, not for weir. And not an argument, which
         // every user of the host can read (proc_pid_cmdline(5)): a value may be a secret.
         for (name, value) in &launch.environment {
-            command.args(["--env", name]).env(carried(name), value);
+            command.args(["--env", name]).env(carrier_of(name), value);
         }
         command.arg("--").args(&launch.prefix).arg(program);
         command
@@ -128,15 +127,15 @@ pub fn launch_main(arguments: impl IntoIterator<Item = OsString>) -> LaunchError
     let mut command = Command::new(&request.program);
     shielded(&mut command).args(&request.arguments);
     for name in &request.environment {
-        let carried = carried(name);
-        command.env(name, std::env::var_os(&carried).unwrap_or_default());
-        command.env_remove(carried);
+        let carrier = carrier_of(name);
+        command.env(name, std::env::var_os(&carrier).unwrap_or_default());
+        command.env_remove(carrier);
     }
     refused(format!("run {}", request.program.to_string_lossy()))(command.exec())
 }
 
 /// Returns the name of the variable that carries another variable's value until the program runs.
-fn carried(name: &str) -> String {
+fn carrier_of(name: &str) -> String {
     format!("WEIR_LAUNCH_{name}")
 }
 
@@ -181,20 +180,20 @@ struct Request {
 
 impl Request {
     fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, LaunchError> {
-        let mut arguments = arguments.into_iter();
+        let mut words = arguments.into_iter();
         let mut request = Request::default();
         loop {
-            let Some(option) = arguments.next() else {
+            let Some(option) = words.next() else {
                 return Err(usage("`--` and a program are missing"));
             };
             if option == "--" {
                 break;
             }
-            let value = arguments.next().unwrap_or_default();
+            let value = words.next().unwrap_or_default();
             request.option(&option, &value)?;
         }
-        request.program = arguments.next().ok_or_else(|| usage("the program is missing"))?;
-        request.arguments = arguments.collect();
+        request.program = words.next().ok_or_else(|| usage("the program is missing"))?;
+        request.arguments = words.collect();
         Ok(request)
     }
 
@@ -224,9 +223,10 @@ impl Request {
         // What a proxy makes is for its own user: its logs tell of requests.
         weir_files::keep_to_oneself();
         if let Some(file) = &self.note {
-            let own = ProcessId::own().map_err(io::Error::other);
-            let noted = own.and_then(|own| note(file, &[own]));
-            noted.map_err(refused(format!("write {}", file.display())))?;
+            ProcessId::own()
+                .map_err(io::Error::other)
+                .and_then(|process| note(file, &[process]))
+                .map_err(refused(format!("write {}", file.display())))?;
         }
         if self.death_signal.is_some() {
             rustix::process::set_parent_process_death_signal(self.death_signal)

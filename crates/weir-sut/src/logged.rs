@@ -22,10 +22,10 @@ pub struct LoggedRequest {
 
 /// Parses a decimal number of seconds into microseconds; `None` for `-`.
 pub(crate) fn seconds_us(word: &str) -> Option<u64> {
-    let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
+    let (seconds, fraction) = word.split_once('.').unwrap_or((word, ""));
     let micros = format!("{fraction:0<6}");
     let micros: u64 = micros.get(..6)?.parse().ok()?;
-    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros)
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros)
 }
 
 /// Splits one of weir's own lines into its `N` words behind the mark; `None` for other lines.

@@ -34,34 +34,38 @@ const ACCESS_MODE: u32 = 3;
 /// Returns the processes that run a prefix's program and write below the prefix. Only weir's user may write there, and
 /// weir starts no other process of that program there than its proxy's, so they certainly belong to the proxy.
 pub(crate) fn writers_below(prefix: &Path) -> Vec<ProcessId> {
-    let programs = programs(prefix);
-    let runs_one = |pid: u32| program_of(pid).is_some_and(|program| programs.contains(&program));
-    found(|process| runs_one(process.pid) && writes_below(process.pid, prefix) == Some(true))
+    let programs = read_programs(prefix);
+    find_processes(|process| {
+        program_of(process.pid).is_some_and(|program| programs.contains(&program))
+            && writes_below(process.pid, prefix) == Some(true)
+    })
 }
 
 /// Returns the processes of a group that write below a prefix, or do not show whether they do, whatever they run:
 /// processes started by a script are in the script's group.
 pub(crate) fn writers_of_group(prefix: &Path, group: u32) -> Vec<ProcessId> {
-    found(|process| is_of_group(process, group) && writes_below(process.pid, prefix) != Some(false))
+    find_processes(|process| {
+        is_of_group(process, group) && writes_below(process.pid, prefix) != Some(false)
+    })
 }
 
 /// Returns all processes that an ended weir has left below a prefix. `has_numbers` is true if its noted process numbers
 /// are still valid; they are not after a boot, or in another container.
 pub(crate) fn left_below(prefix: &Path, has_numbers: bool) -> Vec<ProcessId> {
-    let mut left = writers_below(prefix);
+    let mut processes = writers_below(prefix);
     if has_numbers {
-        let noted = noted(prefix);
+        let noted = read_noted(prefix);
         let alive = noted.iter().filter(|process| process.is_alive());
         let below = alive.clone().flat_map(|process| living(descendants(process.pid)));
         let hidden = noted.first().map(|leader| hidden_of_group(prefix, *leader));
         let more: Vec<ProcessId> = alive.copied().chain(below).collect();
         for process in more.into_iter().chain(hidden.into_iter().flatten()) {
-            if !left.contains(&process) {
-                left.push(process);
+            if !processes.contains(&process) {
+                processes.push(process);
             }
         }
     }
-    left
+    processes
 }
 
 /// Notes the processes of a prefix for [`left_below`].
@@ -75,7 +79,7 @@ pub(crate) fn note(file: &Path, processes: &[ProcessId]) -> io::Result<()> {
     )
 }
 
-fn noted(prefix: &Path) -> Vec<ProcessId> {
+fn read_noted(prefix: &Path) -> Vec<ProcessId> {
     let text = fs::read_to_string(prefix.join(PROCESSES_FILE)).unwrap_or_default();
     text.lines()
         .filter_map(|line| {
@@ -93,9 +97,9 @@ fn hidden_of_group(prefix: &Path, leader: ProcessId) -> Vec<ProcessId> {
     if is_another_s {
         return Vec::new();
     }
-    let programs = programs(prefix);
+    let programs = read_programs(prefix);
     let names: Vec<String> = programs.iter().filter_map(|path| name_of(path)).collect();
-    found(|process| {
+    find_processes(|process| {
         let comm = fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
         process.start_ticks >= leader.start_ticks
             && is_of_group(process, leader.pid)
@@ -111,16 +115,16 @@ fn name_of(program: &Path) -> Option<String> {
 }
 
 fn is_of_group(process: ProcessId, group: u32) -> bool {
-    process::group(process.pid).is_ok_and(|found| found == group)
+    process::group(process.pid).is_ok_and(|current| current == group)
 }
 
-fn programs(prefix: &Path) -> Vec<PathBuf> {
+fn read_programs(prefix: &Path) -> Vec<PathBuf> {
     let programs = fs::read_to_string(prefix.join(PROGRAM_FILE)).unwrap_or_default();
     programs.lines().map(PathBuf::from).collect()
 }
 
 /// Returns the processes of this machine that satisfy `is_meant`.
-fn found(is_meant: impl Fn(ProcessId) -> bool) -> Vec<ProcessId> {
+fn find_processes(is_meant: impl Fn(ProcessId) -> bool) -> Vec<ProcessId> {
     fs::read_dir("/proc")
         .into_iter()
         .flatten()

@@ -20,10 +20,10 @@ use weir_model::study::{AskSpec, ProxyRole};
 
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::{Configuration, Patch};
-use crate::met::Met;
+use crate::route_match::RouteMatch;
 use crate::shown::replaced_certificate;
 use crate::user::WorkerUser;
-use crate::{Language, Own, Site, SutError, Task};
+use crate::{Language, Site, SutError, Task, UserConfiguration};
 
 /// Returns the address that replaces origin servers if the study has none, so that no copy sends requests to the user's
 /// servers or any others: a port of the loopback that this process has bound and at which it never listens.
@@ -33,16 +33,16 @@ pub(crate) fn nobody() -> Result<SocketAddr, SutError> {
         return Ok(*address);
     }
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let bound = || {
-        let socket =
-            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        bind(&socket, &any)?;
-        let address = SocketAddr::try_from(getsockname(&socket)?)?;
-        Ok((socket, address))
-    };
-    let refused = |_: Errno| SutError::NoFreePort { address: any.ip(), tries: 1 };
-    let bound = bound().map_err(refused)?;
+    let bound = bind_to_nobody(any)
+        .map_err(|_: Errno| SutError::NoFreePort { address: any.ip(), tries: 1 })?;
     Ok(BOUND.get_or_init(|| bound).1)
+}
+
+fn bind_to_nobody(any: SocketAddr) -> Result<(OwnedFd, SocketAddr), Errno> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &any)?;
+    let address = SocketAddr::try_from(getsockname(&socket)?)?;
+    Ok((socket, address))
 }
 
 /// Maximum number of lines of a change that are shown beside a proxy's message.
@@ -71,7 +71,7 @@ struct CopiedFile {
 /// A copy in the making.
 pub(crate) struct Copying<'a> {
     site: &'a Site<'a>,
-    own: Own<'a>,
+    own: UserConfiguration<'a>,
     /// User's files as they are, and with the arm's settings.
     user: Source,
     changed: Source,
@@ -85,7 +85,7 @@ impl<'a> Copying<'a> {
     /// Prepares the prefix for a copy of `changed`: `user`'s files with the settings applied.
     pub(crate) fn begin(
         task: &Task<'a>,
-        own: Own<'a>,
+        own: UserConfiguration<'a>,
         [user, changed]: [Source; 2],
         workers: Option<&WorkerUser>,
     ) -> Result<Copying<'a>, SutError> {
@@ -130,7 +130,7 @@ impl<'a> Copying<'a> {
         mut copy: Source,
         name: Option<&str>,
     ) -> Result<Configuration, SutError> {
-        let (asked, met) = self.asked(language)?;
+        let (asked, route_matches) = self.look_up_asks(language)?;
         if let (Some(name), Some(main)) = (name, copy.files.first_mut()) {
             main.path.set_file_name(name);
         }
@@ -166,47 +166,47 @@ impl<'a> Copying<'a> {
             own: Some(Arc::new(OwnCopy { files, patch })),
             originals,
             asked,
-            met,
+            route_matches,
             ..self.configuration
         })
     }
 
     /// Returns the user's parts that answer each ask, with the address to which the copy's requests are sent. If two
     /// asks use one listener, the address is that of the first.
-    fn asked(&self, language: &dyn Language) -> Result<(Places, Vec<Met>), SutError> {
+    fn look_up_asks(&self, language: &dyn Language) -> Result<(Places, Vec<RouteMatch>), SutError> {
         let mut addresses: BTreeMap<usize, SocketAddr> = BTreeMap::new();
-        let (mut asked, mut met) = (Vec::new(), Vec::new());
+        let (mut asked, mut route_matches) = (Vec::new(), Vec::new());
         for ask in self.own.asks {
             // The place in the file is the user's; the listener is that of the copy.
-            let found = language.look_up(&self.user, &ask.spec)?;
+            let matches = language.look_up(&self.user, &ask.spec)?;
             let in_copy = language.look_up(&self.changed, &ask.spec)?;
-            let replaced = replaced(language, [&self.user, &self.changed], &ask.spec)?;
-            let record = record(&self.user, &ask.spec, &found);
-            let record = record.map(|record| AskedRecord { replaced, ..record });
-            if let (Some(first), Some(record)) = (in_copy.first(), record) {
+            let replaced = find_replaced(language, [&self.user, &self.changed], &ask.spec)?;
+            let matched = record(&self.user, &ask.spec, &matches);
+            if let (Some(first), Some(record)) = (in_copy.first(), matched) {
+                let record = AskedRecord { replaced, ..record };
                 let at = *addresses.entry(first.index).or_insert(ask.at);
                 asked.push((at, record));
-                let all = in_copy.iter().map(|asked| Met::of(at, asked));
-                for one in all {
-                    if !met.contains(&one) {
-                        met.push(one);
+                let all = in_copy.iter().map(|asked| RouteMatch::of(at, asked));
+                for route_match in all {
+                    if !route_matches.contains(&route_match) {
+                        route_matches.push(route_match);
                     }
                 }
             }
         }
-        Ok((asked, met))
+        Ok((asked, route_matches))
     }
 }
 
 /// Finds the parts that a copy of the changed files replaces, with their places in the unchanged files.
-pub(crate) fn replaced(
+pub(crate) fn find_replaced(
     language: &dyn Language,
     [user, changed]: [&Source; 2],
     ask: &AskSpec,
 ) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
-    let mut found = language.replaced(changed, ask)?;
-    found.extend(replaced_certificate(language, changed, ask)?);
-    for record in &mut found {
+    let mut records = language.replaced(changed, ask)?;
+    records.extend(replaced_certificate(language, changed, ask)?);
+    for record in &mut records {
         let original = &mut record.original;
         let mut files = user.files.iter().zip(&changed.files).filter(|(before, after)| {
             before.path == original.file && before.text != after.text && original.line > 0
@@ -215,7 +215,7 @@ pub(crate) fn replaced(
             original.line = former_line(&before.text, &after.text, original.line);
         }
     }
-    Ok(found)
+    Ok(records)
 }
 
 /// Answers to asks, each with the address of the copy's listener.
@@ -240,20 +240,19 @@ impl OwnCopy {
 
     /// Rewrites a proxy's message about the copy to refer to the user's files: their paths, and their lines once the
     /// arm's settings are in them.
-    pub(crate) fn told(&self, prefix: &Path, words: &str) -> String {
+    pub(crate) fn name_user_files(&self, prefix: &Path, words: &str) -> String {
         let spellings = self.spellings(prefix);
-        let (mut told, mut at) = (String::new(), 0);
+        let (mut rewritten, mut at) = (String::new(), 0);
         while let Some(next) = words[at..].chars().next() {
-            let mut found = spellings.iter();
-            let found = found.find(|(path, _)| is_path_at(words, at, path));
-            let (instead, length) = match found {
-                Some((path, file)) => file.told(path, &words[at..]),
+            let spelling = spellings.iter().find(|(path, _)| is_path_at(words, at, path));
+            let (instead, length) = match spelling {
+                Some((path, file)) => file.name_user_file(path, &words[at..]),
                 None => (next.to_string(), next.len_utf8()),
             };
-            told += &instead;
+            rewritten += &instead;
             at += length;
         }
-        told
+        rewritten
     }
 
     /// Returns the paths by which a message may name a file of the copy, absolute and below the prefix; longer ones
@@ -282,7 +281,7 @@ impl OwnCopy {
 impl CopiedFile {
     /// Returns the user's path and line for the copy's path (spelled `path`) and line at the beginning of a message,
     /// and the length of the latter in bytes.
-    fn told(&self, path: &str, words: &str) -> (String, usize) {
+    fn name_user_file(&self, path: &str, words: &str) -> (String, usize) {
         let user = self.user.display();
         let behind = &words[path.len()..];
         let digits = behind.strip_prefix(':').unwrap_or_default();
@@ -290,8 +289,7 @@ impl CopiedFile {
         let number = &digits[..end.unwrap_or(digits.len())];
         match number.parse() {
             Ok(line) => {
-                let told = format!("{user}:{}", self.users_line(line));
-                (told, path.len() + 1 + number.len())
+                (format!("{user}:{}", self.users_line(line)), path.len() + 1 + number.len())
             }
             Err(_) => (user.to_string(), path.len()),
         }
@@ -308,12 +306,14 @@ fn is_path_at(words: &str, at: usize, path: &str) -> bool {
     let Some(behind) = words[at..].strip_prefix(path) else {
         return false;
     };
-    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-');
     let mut before = words[..at].chars();
     // A dot before it is of a name too; one behind it may end a sentence.
     let begins = !before.next_back().is_some_and(|c| c == '.' || is_of_name(c));
-    let behind = behind.strip_prefix('.').unwrap_or(behind);
-    begins && !behind.starts_with(is_of_name)
+    begins && !behind.strip_prefix('.').unwrap_or(behind).starts_with(is_of_name)
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '/' | '_' | '-')
 }
 
 /// Creates an error about a file as a whole.
@@ -348,33 +348,32 @@ mod tests {
         assert_eq!(nobody().unwrap(), address);
         let refused = TcpStream::connect(address).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
-        let taken = TcpListener::bind(address).unwrap_err();
-        assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+        let error = TcpListener::bind(address).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AddrInUse);
     }
 
     #[test]
     fn words_about_a_copy_are_told_of_the_user_s_file_and_line() {
-        let own = own(vec![
+        let copy = own(vec![
             file("/etc/a.cfg", "conf/a.cfg", "x\ny\nz\n", "x\nadded\ny\nz\n"),
             file("/etc/a.cfg.d/b", "conf/a.cfg.d/b", "x\n", "x\n"),
         ]);
-        let told = |words| own.told(Path::new("/arm"), words);
-        assert_eq!(
-            told("[conf/a.cfg:3] : y; [/arm/conf/a.cfg:4]"),
-            "[/etc/a.cfg:2] : y; [/etc/a.cfg:3]"
-        );
-        assert_eq!(told("in conf/a.cfg.d/b:1"), "in /etc/a.cfg.d/b:1");
-        assert_eq!(told("conf/a.cfg: no line"), "/etc/a.cfg: no line");
-        assert_eq!(told("conf/a.cfg:99999 and on"), "/etc/a.cfg:99999 and on");
-        assert_eq!(told("of nothing"), "of nothing");
+        for (message, expected) in [
+            ("[conf/a.cfg:3] : y; [/arm/conf/a.cfg:4]", "[/etc/a.cfg:2] : y; [/etc/a.cfg:3]"),
+            ("in conf/a.cfg.d/b:1", "in /etc/a.cfg.d/b:1"),
+            ("conf/a.cfg: no line", "/etc/a.cfg: no line"),
+            ("conf/a.cfg:99999 and on", "/etc/a.cfg:99999 and on"),
+            ("of nothing", "of nothing"),
+        ] {
+            assert_eq!(copy.name_user_files(Path::new("/arm"), message), expected);
+        }
     }
 
     #[test]
     fn a_path_of_the_user_s_that_looks_like_the_copy_s_is_told_once() {
         let changed = "x\ny\n";
         let text = "added\nx\ny\n";
-        let own = own(vec![file("/opt/conf/a.cfg", "conf/a.cfg", changed, text)]);
-        let told = |words| own.told(Path::new("/arm"), words);
+        let copy = own(vec![file("/opt/conf/a.cfg", "conf/a.cfg", changed, text)]);
         for (words, expected) in [
             ("in /arm/conf/a.cfg:3", "in /opt/conf/a.cfg:2"),
             ("conf/a.cfg:3: ž", "/opt/conf/a.cfg:2: ž"),
@@ -384,7 +383,7 @@ mod tests {
             ("/arm/conf/a.cfg.bak:3", "/arm/conf/a.cfg.bak:3"),
             ("my-conf/a.cfg", "my-conf/a.cfg"),
         ] {
-            assert_eq!(told(words), expected);
+            assert_eq!(copy.name_user_files(Path::new("/arm"), words), expected);
         }
     }
 }

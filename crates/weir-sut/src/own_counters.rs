@@ -61,10 +61,9 @@ impl OwnCounters {
     /// error log. Warnings are counted only if it is known that the proxy logs them.
     pub fn of_running(proxy: ObservedProxy) -> OwnCounters {
         let wanted = counters_of(proxy.kind.name());
-        let is_logged = |counter: &ProxyCounter| {
-            !counter.is_warning || proxy.offers.logs_warnings == Some(true)
-        };
-        let logged: Vec<_> = wanted.iter().copied().filter(|one| is_logged(one)).collect();
+        let logs_warnings = proxy.offers.logs_warnings == Some(true);
+        let logged: Vec<_> =
+            wanted.iter().copied().filter(|counter| !counter.is_warning || logs_warnings).collect();
         let log = proxy.log.clone();
         OwnCounters {
             log: log.map(|log| ErrorLog::open(log, &logged)),
@@ -73,19 +72,19 @@ impl OwnCounters {
         }
     }
 
-    /// Those that can be read now; `missing` is told of each other, with the reason. To be called in the network
-    /// namespace of the proxy. Takes as long as the proxy needs to answer: of one that weir did not start no longer
+    /// Reads the counters that can be read now; `missing` is told of each other, with the reason. To be called in the
+    /// network namespace of the proxy. Takes as long as the proxy needs to answer: of one that weir did not start no longer
     /// than `patience`, of another five seconds at most for each question.
     pub fn read(
         &mut self,
         patience: Duration,
         missing: &mut dyn FnMut(&str, String),
     ) -> BTreeMap<String, u64> {
-        let mut found = BTreeMap::new();
+        let mut values = BTreeMap::new();
         let unread = match &mut self.log {
             Some(log) => match log.read() {
                 Ok(()) => {
-                    found = log.counts();
+                    values = log.counts();
                     "its error log may leave warnings out".to_owned()
                 }
                 Err(error) => format!("cannot read {}: {error}", log.source.path.display()),
@@ -94,24 +93,24 @@ impl OwnCounters {
         };
         if let CounterSource::Running(proxy) = &self.asked {
             let idle = proxy.offers.idle.iter().map(|name| ((*name).to_owned(), 0));
-            found.extend(idle.collect::<Vec<_>>());
+            values.extend(idle.collect::<Vec<_>>());
         }
-        let lines = self.wanted.iter().filter(|one| one.line.is_some());
-        for counter in lines.filter(|one| !found.contains_key(&one.name)) {
+        let lines = self.wanted.iter().filter(|counter| counter.line.is_some());
+        for counter in lines.filter(|counter| !values.contains_key(&counter.name)) {
             missing(&counter.name, unread.clone());
         }
         let sampled = (self.asked.sampled(patience)).map(|counters| without_labels(&counters));
-        for name in self.wanted.iter().filter(|one| one.line.is_none()) {
+        for name in self.wanted.iter().filter(|counter| counter.line.is_none()) {
             let name = &name.name;
             match &sampled {
                 Ok(counters) => match counters.get(name) {
-                    Some(value) => drop(found.insert(name.clone(), *value)),
+                    Some(value) => drop(values.insert(name.clone(), *value)),
                     None => missing(name, "the proxy does not tell it".to_owned()),
                 },
                 Err(why) => missing(name, why.clone()),
             }
         }
-        found
+        values
     }
 }
 
@@ -128,8 +127,8 @@ fn counters_of(program: &str) -> Vec<&'static ProxyCounter> {
 fn without_labels(counters: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for (name, value) in counters {
-        let name = name.split('{').next().unwrap_or_default();
-        *sums.entry(name.to_owned()).or_default() += value;
+        let unlabelled = name.split('{').next().unwrap_or_default();
+        *sums.entry(unlabelled.to_owned()).or_default() += value;
     }
     sums
 }
@@ -183,25 +182,24 @@ impl ErrorLog {
             self.begun.clear();
         }
         let more = (length - self.offset).min(AT_ONCE as u64) as usize;
-        let known = self.begun.len();
-        self.begun.resize(known + more, 0);
-        let read = file.read_at(&mut self.begun[known..], self.offset)?;
-        self.begun.truncate(known + read);
+        let old_length = self.begun.len();
+        self.begun.resize(old_length + more, 0);
+        let read = file.read_at(&mut self.begun[old_length..], self.offset)?;
+        self.begun.truncate(old_length + read);
         self.offset += read as u64;
-        let whole = self.begun.iter().rposition(|&byte| byte == b'\n');
-        let whole = match whole {
+        let complete = match self.begun.iter().rposition(|&byte| byte == b'\n') {
             Some(end) => end + 1,
             // No line of a log is that long.
             None if self.begun.len() > AT_ONCE => self.begun.len(),
             None => 0,
         };
-        for line in String::from_utf8_lossy(&self.begun[..whole]).lines() {
+        for line in String::from_utf8_lossy(&self.begun[..complete]).lines() {
             self.kinds
                 .iter_mut()
                 .filter(|(_, text, _)| line.contains(text))
                 .for_each(|(_, _, lines)| *lines += 1);
         }
-        self.begun.drain(..whole);
+        self.begun.drain(..complete);
         Ok(())
     }
 }
@@ -258,11 +256,11 @@ mod tests {
         assert_eq!(counts["log.worker_connections"], 1);
         assert_eq!(counts["log.no_address"], 0);
         for name in ["log.temporary_file", "accepts"] {
-            assert!(!counts.contains_key(name) && missing.iter().any(|one| one == name));
+            assert!(!counts.contains_key(name) && missing.iter().any(|counter| counter == name));
         }
     }
 
-    /// Whoever may write in the folder of a log can put anything there.
+    /// Anything can be put there by whoever may write in the folder of a log.
     #[test]
     fn a_log_in_whose_place_is_something_else_is_neither_waited_for_nor_opened() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -271,18 +269,11 @@ mod tests {
         mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         let mut counters =
             OwnCounters::of_running(ObservedProxy::with_log(ProxyKind::Nginx, path.clone()));
-        let mut why = |name: &str| {
-            let mut missing = BTreeMap::new();
-            counters.read(Duration::ZERO, &mut |name, why| {
-                missing.insert(name.to_owned(), why);
-            });
-            missing.remove(name).unwrap()
-        };
-        let words = why("log.worker_connections");
+        let words = why_missing(&mut counters, "log.worker_connections");
         assert!(words.ends_with("is a FIFO, not a regular file"), "{words}");
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/ptmx", &path).unwrap();
-        let words = why("log.worker_connections");
+        let words = why_missing(&mut counters, "log.worker_connections");
         assert!(words.ends_with("is a device, not a regular file"), "{words}");
     }
 
@@ -293,5 +284,13 @@ mod tests {
             .into();
         let sums = [("a", 5), ("b", 4)].map(|(name, value)| (name.to_owned(), value));
         assert_eq!(without_labels(&counters), sums.into());
+    }
+
+    fn why_missing(counters: &mut OwnCounters, name: &str) -> String {
+        let mut missing = BTreeMap::new();
+        counters.read(Duration::ZERO, &mut |name, why| {
+            missing.insert(name.to_owned(), why);
+        });
+        missing.remove(name).unwrap()
     }
 }

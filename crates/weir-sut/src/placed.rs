@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use weir_configuration::{Ask, Copied, Source, Surroundings, record};
 use weir_model::record::{AskedRecord, SpotRecord};
@@ -11,7 +11,7 @@ use weir_parameters::Catalog;
 
 use crate::certificate::CertificateKind;
 use crate::language::NOT_YET;
-use crate::own::{nobody, replaced};
+use crate::own::{find_replaced, nobody};
 use crate::shown::kind_of;
 use crate::task::wanted;
 use crate::{Proxy, SutError};
@@ -36,14 +36,19 @@ pub fn vanished(
         (arm, &original.files[0].path, Copied::of(original, copy))
     });
     let all: Vec<_> = all.collect();
-    let of = |first: &Copied<'_>, main: &PathBuf| {
-        let spots = all
-            .iter()
-            .filter(|(_, other, _)| *other != main)
-            .map(|(arm, _, second)| (arm.to_string(), weir_configuration::vanished(first, second)));
-        spots.filter(|(_, spots)| !spots.is_empty()).collect()
-    };
-    all.iter().map(|(arm, main, first)| (arm.to_string(), of(first, main))).collect()
+    all.iter()
+        .map(|(arm, main, first)| {
+            let spots = all
+                .iter()
+                .filter(|(_, other, _)| other != main)
+                .map(|(arm, _, second)| {
+                    (arm.to_string(), weir_configuration::vanished(first, second))
+                })
+                .filter(|(_, spots)| !spots.is_empty())
+                .collect();
+            (arm.to_string(), spots)
+        })
+        .collect()
 }
 
 impl dyn Proxy + '_ {
@@ -62,21 +67,21 @@ impl dyn Proxy + '_ {
         let language = self
             .language()
             .ok_or_else(|| SutError::Unable { kind: self.kind(), what: NOT_YET.to_owned() })?;
-        let wanted = wanted(self.kind(), settings, catalog)?;
-        let [user, changed] = language.read(main, &wanted)?;
+        let [user, changed] = language.read(main, &wanted(self.kind(), settings, catalog)?)?;
         let mut records = Vec::new();
         for ask in asks {
-            let asked = language.look_up(&user, ask)?;
-            let replaced = replaced(language, [&user, &changed], ask)?;
-            let record = record(&user, ask, &asked);
-            records.extend(record.map(|record| AskedRecord { replaced, ..record }));
+            let matches = language.look_up(&user, ask)?;
+            let replaced = find_replaced(language, [&user, &changed], ask)?;
+            records.extend(
+                record(&user, ask, &matches).map(|record| AskedRecord { replaced, ..record }),
+            );
         }
-        let nobody = nobody()?;
+        let listener = nobody()?;
         let surroundings = Surroundings {
             prefix: Path::new("/weir"),
-            asks: asks.iter().map(|spec| Ask { spec: spec.clone(), at: nobody }).collect(),
+            asks: asks.iter().map(|spec| Ask { spec: spec.clone(), at: listener }).collect(),
             certificate: None,
-            origin: nobody,
+            origin: listener,
             user: None,
         };
         let copy = language.adapt(&changed, &surroundings)?;

@@ -32,25 +32,24 @@ pub fn free_ports(address: IpAddr, count: usize) -> Result<Vec<u16>, SutError> {
     let ceiling = if ceiling > LOWEST_PORT + 1000 { ceiling } else { u16::MAX };
     let span = u64::from(ceiling - LOWEST_PORT);
     let tries = 1000 + 4 * u32::try_from(count).unwrap_or(u32::MAX / 8);
-    let mut found = Vec::with_capacity(count);
-    let mut seen = BTreeSet::new();
+    let mut ports = Vec::with_capacity(count);
+    let mut tried = BTreeSet::new();
     for _ in 0..tries {
-        if found.len() == count {
+        if ports.len() == count {
             break;
         }
         let port = LOWEST_PORT + u16::try_from(random() % span).expect("the span is below 2^16");
-        let free = || {
-            port_is_free(SocketAddr::new(address, port)).map_err(|source| SutError::File {
-                doing: "listen at",
-                path: address.to_string().into(),
-                source,
-            })
-        };
-        if seen.insert(port) && free()? {
-            found.push(port);
+        if !tried.insert(port) {
+            continue;
+        }
+        let is_free = port_is_free(SocketAddr::new(address, port)).map_err(|source| {
+            SutError::File { doing: "listen at", path: address.to_string().into(), source }
+        })?;
+        if is_free {
+            ports.push(port);
         }
     }
-    if found.len() == count { Ok(found) } else { Err(SutError::NoFreePort { address, tries }) }
+    if ports.len() == count { Ok(ports) } else { Err(SutError::NoFreePort { address, tries }) }
 }
 
 /// Returns one port that is free now; see [`free_ports`].

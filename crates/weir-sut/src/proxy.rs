@@ -209,9 +209,9 @@ pub(crate) fn check<P: Proxy + ?Sized>(
     proxy: &P,
     configuration: &Configuration,
 ) -> Result<Vec<String>, SutError> {
-    let answer = answer(proxy, configuration, proxy.checking(configuration))?;
-    let remarks = proxy.remarks(&said(&answer)).into_iter();
-    Ok(remarks.map(|remark| configuration.told(&remark)).collect())
+    let output = answer(proxy, configuration, proxy.checking(configuration))?;
+    let remarks = proxy.remarks(&said(&output)).into_iter();
+    Ok(remarks.map(|remark| configuration.name_user_files(&remark)).collect())
 }
 
 /// Runs a program with arguments that make it check or print a configuration and exit; returns its output.
@@ -248,28 +248,31 @@ impl Effective {
         rows: (&Catalog, ProxyKind),
         level: impl Fn(&Parameter) -> Option<String>,
     ) -> Effective {
-        let rows = rows.0.parameters(rows.1);
-        let levels = rows.filter_map(|row| Some((row.id.clone(), level(row)?)));
-        Effective { text, levels: levels.collect() }
+        let (catalog, kind) = rows;
+        let levels = catalog
+            .parameters(kind)
+            .filter_map(|row| Some((row.id.clone(), level(row)?)))
+            .collect();
+        Effective { text, levels }
     }
 }
 
 impl Effective {
     /// Does the same as [`Effective::of`] if loads take several ways through a configuration, each given with true for
     /// TLS. Different levels are joined by "and". `is_of_tls` is true for rows that do not concern listeners in clear.
-    pub(crate) fn of_ways<W>(
+    pub(crate) fn of_routes<W>(
         text: String,
         rows: (&Catalog, ProxyKind),
-        ways: &[(bool, W)],
+        routes: &[(bool, W)],
         is_of_tls: impl Fn(&Parameter) -> bool,
         level: impl Fn(&Parameter, &W) -> Option<String>,
     ) -> Effective {
-        let any_secure = ways.iter().any(|(is_secure, _)| *is_secure);
+        let any_secure = routes.iter().any(|(is_secure, _)| *is_secure);
         Effective::of(text, rows, |row| {
             let secure_alone = any_secure && is_of_tls(row);
-            let ways = ways.iter().filter(|(is_secure, _)| *is_secure || !secure_alone);
+            let relevant = routes.iter().filter(|(is_secure, _)| *is_secure || !secure_alone);
             let mut levels: Vec<String> = Vec::new();
-            for level in ways.filter_map(|(_, way)| level(row, way)) {
+            for level in relevant.filter_map(|(_, route)| level(row, route)) {
                 if !levels.contains(&level) {
                     levels.push(level);
                 }
@@ -359,13 +362,16 @@ fn clear_remains(configuration: &Configuration) {
 
 /// Creates the files for what the program prints: one for both of its outputs, unless it logs to the first.
 fn outputs(configuration: &Configuration) -> Result<(File, File), SutError> {
-    let create = |path: PathBuf| weir_files::create(&path).map_err(SutError::file("create", path));
-    let errors = create(configuration.output())?;
+    let errors = create_output(configuration.output())?;
     let output = match &configuration.stdout {
-        Some(file) => create(configuration.prefix().join(file))?,
+        Some(file) => create_output(configuration.prefix().join(file))?,
         None => errors.try_clone().map_err(SutError::file("create", configuration.output()))?,
     };
     Ok((output, errors))
+}
+
+fn create_output(path: PathBuf) -> Result<File, SutError> {
+    weir_files::create(&path).map_err(SutError::file("create", path))
 }
 
 fn wait_until_ready(
@@ -417,12 +423,12 @@ fn is_short_of_descriptors(error: &io::Error) -> bool {
 fn ended_early(proxy: &dyn Proxy, configuration: &Configuration, status: String) -> SutError {
     let kind = configuration.kind();
     let address = configuration.listen();
-    let words = words(proxy, configuration);
+    let printed = words(proxy, configuration);
     let is_taken = ["(98: ", "(98)", "ddress already in use", "cannot bind socket"];
-    if is_taken.iter().any(|taken| words.contains(taken)) {
-        SutError::PortTaken { kind, address, words }
+    if is_taken.iter().any(|taken| printed.contains(taken)) {
+        SutError::PortTaken { kind, address, words: printed }
     } else {
-        SutError::NotStarted { kind, address, status, words }
+        SutError::NotStarted { kind, address, status, words: printed }
     }
 }
 
@@ -434,5 +440,5 @@ fn words(proxy: &dyn Proxy, configuration: &Configuration) -> String {
         (false, true) => format!("{}\n{printed}", tail(&configuration.error_log())),
         (false, false) => printed,
     };
-    configuration.told(words.trim())
+    configuration.name_user_files(words.trim())
 }

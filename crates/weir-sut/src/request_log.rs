@@ -34,7 +34,7 @@ impl RequestLog {
     /// Opens the log of a proxy; None if its configuration has none. Lines that are already there are not read.
     pub fn open(program: Arc<dyn Proxy>, configuration: &Configuration) -> Option<RequestLog> {
         let path = configuration.prefix().join(configuration.request_log.as_ref()?);
-        let offset = std::fs::metadata(&path).map_or(0, |found| found.len());
+        let offset = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
         Some(RequestLog { program, path, file: None, offset, begun: Vec::new() })
     }
 
@@ -44,7 +44,7 @@ impl RequestLog {
     /// The log cannot be read.
     pub fn read(&mut self) -> Result<(Vec<LoggedRequest>, u64), String> {
         let path = self.path.clone();
-        let said = |error: io::Error| format!("cannot read {}: {error}", path.display());
+        let failed = |error: io::Error| format!("cannot read {}: {error}", path.display());
         let file = match self.file.take() {
             Some(file) => file,
             None => match weir_files::open_regular_to_write(&self.path) {
@@ -53,18 +53,18 @@ impl RequestLog {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     return Ok((Vec::new(), 0));
                 }
-                Err(error) => return Err(said(error)),
+                Err(error) => return Err(failed(error)),
             },
         };
-        let length = file.metadata().map_err(said)?.len();
+        let length = file.metadata().map_err(failed)?.len();
         if length < self.offset {
             // The proxy was started anew.
             (self.offset, self.begun) = (0, Vec::new());
         }
         let end = length.min(self.offset + MOST);
-        let mut found = Vec::new();
+        let mut requests = Vec::new();
         while self.offset < end {
-            self.read_some(&file, end, &mut found).map_err(said)?;
+            self.read_some(&file, end, &mut requests).map_err(failed)?;
         }
         let too_many = length - self.offset;
         if too_many > 0 {
@@ -79,7 +79,7 @@ impl RequestLog {
             self.offset.max(1),
         );
         self.file = Some(file);
-        Ok((sampled(found), too_many))
+        Ok((draw_sample(requests), too_many))
     }
 
     fn read_some(
@@ -89,18 +89,18 @@ impl RequestLog {
         found: &mut Vec<LoggedRequest>,
     ) -> io::Result<()> {
         let more = (end - self.offset).min(AT_ONCE as u64) as usize;
-        let known = self.begun.len();
-        self.begun.resize(known + more, 0);
-        let read = file.read_at(&mut self.begun[known..], self.offset)?;
-        self.begun.truncate(known + read);
+        let old_length = self.begun.len();
+        self.begun.resize(old_length + more, 0);
+        let read = file.read_at(&mut self.begun[old_length..], self.offset)?;
+        self.begun.truncate(old_length + read);
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.offset += read as u64;
-        let whole = self.begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-        let lines = String::from_utf8_lossy(&self.begun[..whole]);
+        let complete = self.begun.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        let lines = String::from_utf8_lossy(&self.begun[..complete]);
         found.extend(lines.lines().filter_map(|line| self.program.logged(line)));
-        self.begun.drain(..whole);
+        self.begun.drain(..complete);
         if self.begun.len() > AT_ONCE {
             self.begun.clear();
         }
@@ -110,7 +110,7 @@ impl RequestLog {
 
 /// Returns the slowest requests, each of which represents itself, and an even selection of the others, as many as there
 /// is room for.
-fn sampled(mut all: Vec<LoggedRequest>) -> Vec<LoggedRequest> {
+fn draw_sample(mut all: Vec<LoggedRequest>) -> Vec<LoggedRequest> {
     if all.len() > SLOWEST + DRAWN {
         let split = all.len() - SLOWEST;
         all.select_nth_unstable_by_key(split, |request| request.total_us);
@@ -131,24 +131,27 @@ mod tests {
 
     #[test]
     fn a_sample_has_the_slowest_and_stands_for_all() {
-        let request = |n: u64| LoggedRequest {
-            end_us: n,
-            total_us: (n * 7919) % 10_007,
-            stands_for: 1000,
-            ..LoggedRequest::default()
-        };
-        let few: Vec<_> = (0..200).map(request).collect();
-        assert_eq!(sampled(few.clone()), few);
-        let all: Vec<_> = (0..10_000).map(request).collect();
+        let few: Vec<_> = (0..200).map(request_at).collect();
+        assert_eq!(draw_sample(few.clone()), few);
+        let all: Vec<_> = (0..10_000).map(request_at).collect();
         let mut slowest: Vec<u64> = all.iter().map(|request| request.total_us).collect();
         slowest.sort_unstable();
-        let sample = sampled(all);
+        let sample = draw_sample(all);
         assert_eq!(sample.len(), SLOWEST + DRAWN);
         let stand_for: u64 = sample.iter().map(|request| request.stands_for).sum();
         assert!((9_990_000..=10_000_000).contains(&stand_for), "{stand_for}");
         for total in &slowest[slowest.len() - SLOWEST..] {
-            let found = sample.iter().filter(|request| request.total_us == *total);
-            assert_eq!(found.map(|request| request.stands_for).max(), Some(1000));
+            let matching = sample.iter().filter(|request| request.total_us == *total);
+            assert_eq!(matching.map(|request| request.stands_for).max(), Some(1000));
+        }
+    }
+
+    fn request_at(n: u64) -> LoggedRequest {
+        LoggedRequest {
+            end_us: n,
+            total_us: (n * 7919) % 10_007,
+            stands_for: 1000,
+            ..LoggedRequest::default()
         }
     }
 }

@@ -71,10 +71,10 @@ impl RunningProxy {
 
     /// Returns the number of the proxy's own first process; its launcher may still run before it.
     pub(crate) fn find_main(&self) -> u32 {
-        let mut own = std::iter::once(self.child.id())
+        std::iter::once(self.child.id())
             .chain(descendants(self.child.id()))
-            .filter(|&pid| program_of(pid).as_ref() == Some(&self.program));
-        own.next().unwrap_or(self.child.id())
+            .find(|&pid| program_of(pid).as_ref() == Some(&self.program))
+            .unwrap_or(self.child.id())
     }
 
     /// Notes all programs that run, for a search for what they left: a script or a launcher may become or start another
@@ -185,8 +185,8 @@ impl RunningProxy {
     fn end(&mut self) {
         let started = self.child.id();
         // Workers may have been replaced since they were noted.
-        let mut others = self.workers.clone();
-        others.extend(living(descendants(started)));
+        let mut processes = self.workers.clone();
+        processes.extend(living(descendants(started)));
         if !self.ended {
             signal(self.main, Signal::TERM);
             if started != self.main {
@@ -198,7 +198,7 @@ impl RunningProxy {
             }
         }
         if !self.ended {
-            others.extend(living(descendants(started)));
+            processes.extend(living(descendants(started)));
             // As long as it is not waited for, its number stays its own.
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -207,10 +207,10 @@ impl RunningProxy {
         let status = self.child.try_wait().ok().flatten();
         if !status.is_some_and(|status| status.success()) {
             // Killed by somebody else, perhaps before its workers were noted.
-            others.extend(writers_below(&self.prefix));
-            others.extend(writers_of_group(&self.prefix, started));
+            processes.extend(writers_below(&self.prefix));
+            processes.extend(writers_of_group(&self.prefix, started));
         }
-        kill_all(&others);
+        kill_all(&processes);
     }
 }
 

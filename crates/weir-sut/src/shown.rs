@@ -32,27 +32,27 @@ pub(crate) fn replaced_certificate(
     if kind_of(&shown).is_some() {
         return Ok(None);
     }
-    let by_itself = || SpotRecord {
-        name: "certificates that the proxy gets by itself".to_owned(),
-        file: source.files[0].path.clone(),
-        line: 0,
-    };
     let first = shown.into_iter().next().map(|shown| shown.spot);
     Ok(Some(ReplacedRecord {
         part: ReplacedPart::Certificate,
-        original: first.unwrap_or_else(by_itself),
+        original: first.unwrap_or_else(|| SpotRecord {
+            name: "certificates that the proxy gets by itself".to_owned(),
+            file: source.files[0].path.clone(),
+            line: 0,
+        }),
     }))
 }
 
 /// Returns the kind that clients get if there are several: the first one without RSA, since clients of today prefer it,
 /// or else the first one.
 pub(crate) fn kind_of(shown: &[ShownCertificate]) -> Option<CertificateKind> {
-    let kinds: Vec<CertificateKind> = shown.iter().filter_map(|one| of_pem(&one.pem)).collect();
-    let is_rsa = |kind: &CertificateKind| {
-        matches!(kind.key, KeyKind::Rsa2048 | KeyKind::Rsa3072 | KeyKind::Rsa4096)
-    };
-    let other = kinds.iter().find(|kind| !is_rsa(kind));
-    other.or(kinds.first()).copied()
+    let kinds: Vec<CertificateKind> =
+        shown.iter().filter_map(|certificate| of_pem(&certificate.pem)).collect();
+    kinds
+        .iter()
+        .find(|kind| !matches!(kind.key, KeyKind::Rsa2048 | KeyKind::Rsa3072 | KeyKind::Rsa4096))
+        .or(kinds.first())
+        .copied()
 }
 
 fn of_pem(pem: &PemLocation) -> Option<CertificateKind> {

@@ -25,12 +25,12 @@ pub struct Site<'a> {
     /// True if the proxy is to log every request for [`crate::RequestLog`].
     pub request_log: bool,
     /// The user's own configuration, a copy of which is to serve; `None` if weir writes one.
-    pub own: Option<Own<'a>>,
+    pub own: Option<UserConfiguration<'a>>,
 }
 
 /// A configuration of the user's.
 #[derive(Debug, Clone, Copy)]
-pub struct Own<'a> {
+pub struct UserConfiguration<'a> {
     /// Path of the main file.
     pub file: &'a Path,
     /// Requests of the loads, with the addresses to which the copy's requests are sent.

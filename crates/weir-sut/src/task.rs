@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use weir_configuration::Wanted;
+use weir_configuration::WantedSetting;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, Directive};
 
@@ -28,18 +28,17 @@ pub(crate) fn wanted<'a>(
     kind: ProxyKind,
     settings: &'a Settings,
     catalog: &'a Catalog,
-) -> Result<Vec<Wanted<'a>>, SutError> {
+) -> Result<Vec<WantedSetting<'a>>, SutError> {
     settings
         .iter()
         .map(|(id, level)| {
-            let id = || id.clone();
             let row = catalog
-                .get(kind, &id())
-                .ok_or_else(|| SutError::UnknownParameter { kind, id: id() })?;
+                .get(kind, id)
+                .ok_or_else(|| SutError::UnknownParameter { kind, id: id.clone() })?;
             if row.scope.is_configuration() {
-                Ok(Wanted { row, level })
+                Ok(WantedSetting { row, level })
             } else {
-                Err(SutError::NotOfProxy { id: id() })
+                Err(SutError::NotOfProxy { id: id.clone() })
             }
         })
         .collect()
@@ -64,7 +63,7 @@ impl<'a> Task<'a> {
     ///
     /// # Errors
     /// A parameter is not in the catalog for this proxy, or is not part of its configuration.
-    pub(crate) fn wanted(&self) -> Result<Vec<Wanted<'a>>, SutError> {
+    pub(crate) fn wanted(&self) -> Result<Vec<WantedSetting<'a>>, SutError> {
         wanted(self.kind, self.settings, self.catalog)
     }
 

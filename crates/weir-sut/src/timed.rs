@@ -24,7 +24,8 @@ pub(crate) struct TimedStream {
 impl TimedStream {
     /// Connects to an address.
     pub(crate) fn to_address(address: &SocketAddr, until: Instant) -> io::Result<TimedStream> {
-        let stream = TcpStream::connect_timeout(address, left(until)?).map_err(in_time)?;
+        let stream =
+            TcpStream::connect_timeout(address, remaining_time(until)?).map_err(in_time)?;
         let socket = stream.into();
         Ok(TimedStream { socket, until })
     }
@@ -57,7 +58,7 @@ impl TimedStream {
         mut work: impl FnMut() -> rustix::io::Result<T>,
     ) -> io::Result<T> {
         loop {
-            set_socket_timeout(self.socket.as_fd(), timeout, Some(left(self.until)?))?;
+            set_socket_timeout(self.socket.as_fd(), timeout, Some(remaining_time(self.until)?))?;
             match work().map_err(io::Error::from) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 done => return done.map_err(in_time),
@@ -85,12 +86,12 @@ impl Write for TimedStream {
 }
 
 /// Time until then.
-fn left(until: Instant) -> io::Result<Duration> {
-    let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() {
+fn remaining_time(until: Instant) -> io::Result<Duration> {
+    let remaining = until.saturating_duration_since(Instant::now());
+    if remaining.is_zero() {
         return Err(too_late());
     }
-    Ok(left)
+    Ok(remaining)
 }
 
 fn too_late() -> io::Error {
@@ -145,18 +146,18 @@ mod tests {
     #[test]
     fn a_socket_is_asked_through_a_long_path_and_a_full_queue_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().join("a".repeat(120));
-        std::fs::create_dir(&folder).unwrap();
+        let long_folder = folder.path().join("a".repeat(120));
+        std::fs::create_dir(&long_folder).unwrap();
         // Its own address may not be as long.
-        let held = std::fs::File::open(&folder).unwrap();
+        let held = std::fs::File::open(&long_folder).unwrap();
         let short = format!("/proc/self/fd/{}/socket", held.as_raw_fd());
         let listener = UnixListener::bind(&short).unwrap();
         let until = Instant::now() + Duration::from_secs(20);
-        let stream = TimedStream::to_socket(&folder.join("socket"), until).unwrap();
+        let stream = TimedStream::to_socket(&long_folder.join("socket"), until).unwrap();
         let user = rustix::process::geteuid().as_raw();
         assert_eq!(stream.peer_user().unwrap(), user);
         // The one that nobody has accepted fills the queue.
         rustix::net::listen(&listener, 0).unwrap();
-        ends_in_time(|until| TimedStream::to_socket(&folder.join("socket"), until).map(drop));
+        ends_in_time(|until| TimedStream::to_socket(&long_folder.join("socket"), until).map(drop));
     }
 }

@@ -42,10 +42,10 @@ pub fn against_program(program: &Path) -> Option<String> {
         let shown = path.display();
         match fs::symlink_metadata(path) {
             Err(error) => Some(format!("{shown}: {error}")),
-            Ok(found) if !is_own(found.uid()) => {
-                Some(format!("{shown} belongs to user {}", found.uid()))
+            Ok(metadata) if !is_own(metadata.uid()) => {
+                Some(format!("{shown} belongs to user {}", metadata.uid()))
             }
-            Ok(found) if found.mode() & 0o022 != 0 => {
+            Ok(metadata) if metadata.mode() & 0o022 != 0 => {
                 Some(format!("others than its owner may write to {shown}"))
             }
             Ok(_) => None,

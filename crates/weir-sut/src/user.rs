@@ -42,8 +42,7 @@ impl WorkerUser {
         }
         let passwd = fs::read_to_string("/etc/passwd").ok()?;
         let groups = fs::read_to_string("/etc/group").ok()?;
-        let others = names.iter().map(|name| Id::Name(name));
-        let mut users = user.into_iter().chain(others);
+        let mut users = user.into_iter().chain(names.iter().map(|name| Id::Name(name)));
         users.find_map(|user| WorkerUser::look_up(user, group, &passwd, &groups))
     }
 
@@ -55,9 +54,9 @@ impl WorkerUser {
         groups: &str,
     ) -> Option<WorkerUser> {
         let user = entry(user, passwd)?;
-        let own = Id::Number(user.get(3)?.parse().ok()?);
+        let primary = Id::Number(user.get(3)?.parse().ok()?);
         let named = group.and_then(|group| entry(group, groups));
-        let group = named.or_else(|| entry(own, groups))?;
+        let group = named.or_else(|| entry(primary, groups))?;
         Some(WorkerUser {
             name: (*user.first()?).to_owned(),
             group: (*group.first()?).to_owned(),
@@ -133,8 +132,8 @@ mod tests {
             (Id::Name("nobody"), Id::Name("nobody"), ("nobody", "nogroup", 65534)),
             (Id::Name("root"), Id::Number(1), ("root", "root", 0)),
         ] {
-            let found = WorkerUser::look_up(user, Some(group), PASSWD, &groups).unwrap();
-            assert_eq!((&*found.name, &*found.group, found.gid), expected);
+            let worker = WorkerUser::look_up(user, Some(group), PASSWD, &groups).unwrap();
+            assert_eq!((&*worker.name, &*worker.group, worker.gid), expected);
         }
         assert_eq!(WorkerUser::look_up(Id::Number(1), None, PASSWD, GROUP), None);
     }

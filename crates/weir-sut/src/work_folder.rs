@@ -49,8 +49,8 @@ impl WorkFolder {
     /// # Errors
     /// Same as [`WorkFolder::create`].
     pub fn create_in(parent: &Path) -> Result<WorkFolder, SutError> {
-        let own = Owner::this_process()?;
-        let path = parent.join(format!("weir-{}-{:016x}", own.process.pid, random()));
+        let owner = Owner::this_process()?;
+        let path = parent.join(format!("weir-{}-{:016x}", owner.process.pid, random()));
         weir_files::make_folder(&path).map_err(SutError::file("create", &path))?;
         let folder = WorkFolder { path };
         // Proxies run what is in it: whoever owns a folder above it could put another in its place.
@@ -60,7 +60,7 @@ impl WorkFolder {
             )))
         })?;
         let file = folder.path.join(OWNER_FILE);
-        weir_files::write(&file, own.to_text()).map_err(SutError::file("write", file))?;
+        weir_files::write(&file, owner.to_text()).map_err(SutError::file("write", file))?;
         if rustix::process::geteuid().is_root() {
             let passable = fs::set_permissions(&folder.path, Permissions::from_mode(PASSABLE));
             passable.map_err(SutError::file("open", &folder.path))?;
@@ -99,27 +99,27 @@ impl WorkFolder {
     /// Removes the folders that this process created before it became another program by execve(2), and ends the
     /// processes that still run in them; returns the removed ones.
     pub fn sweep_own() -> Vec<PathBuf> {
-        let mut own = WorkFolder::own();
+        let mut folders = WorkFolder::own();
         let this = Owner::this_process().ok();
-        own.retain(|path| {
+        folders.retain(|path| {
             let is_own = this.is_some() && Owner::of(path) == this;
             is_own && {
                 end_orphans(path);
                 fs::remove_dir_all(path).is_ok()
             }
         });
-        own
+        folders
     }
 
     /// Returns the folders of this process under the system's folder for temporary files.
     pub fn own() -> Vec<PathBuf> {
-        let mut own = WorkFolder::named_in(&std::env::temp_dir());
-        let is_own = |path: &PathBuf| {
-            let found = fs::symlink_metadata(path);
-            found.is_ok_and(|found| found.uid() == rustix::process::geteuid().as_raw())
-        };
-        own.retain(|(pid, path)| *pid == std::process::id() && is_own(path));
-        own.into_iter().map(|(_, path)| path).collect()
+        let mut folders = WorkFolder::named_in(&std::env::temp_dir());
+        folders.retain(|(pid, path)| {
+            *pid == std::process::id()
+                && fs::symlink_metadata(path)
+                    .is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
+        });
+        folders.into_iter().map(|(_, path)| path).collect()
     }
 
     /// Returns the folders that [`WorkFolder::sweep`] would remove.
@@ -164,13 +164,14 @@ const PASSABLE_BY_GROUP: u32 = 0o710;
 /// Creates one folder of a prefix. Nobody else may list it; a proxy's workers that become another user may pass through
 /// it, by their group, to files and sockets whose names they know.
 pub(crate) fn make_folder(path: &Path, workers: Option<&WorkerUser>) -> Result<(), SutError> {
-    let make = || {
-        weir_files::make_folder(path)?;
-        let Some(user) = workers else { return Ok(()) };
-        chown(path, None, Some(user.gid))?;
-        fs::set_permissions(path, Permissions::from_mode(PASSABLE_BY_GROUP))
-    };
-    make().map_err(SutError::file("create", path))
+    make_passable(path, workers).map_err(SutError::file("create", path))
+}
+
+fn make_passable(path: &Path, workers: Option<&WorkerUser>) -> std::io::Result<()> {
+    weir_files::make_folder(path)?;
+    let Some(user) = workers else { return Ok(()) };
+    chown(path, None, Some(user.gid))?;
+    fs::set_permissions(path, Permissions::from_mode(PASSABLE_BY_GROUP))
 }
 
 /// Returns the process number in a folder's name; `None` for names that are not weir's.
@@ -243,14 +244,14 @@ fn is_abandoned(path: &Path) -> bool {
         return false;
     };
     let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
-    let Ok(own) = Owner::this_process() else {
+    let Ok(current) = Owner::this_process() else {
         return false;
     };
     if !metadata.is_dir() || !is_own {
         return false;
     }
     match Owner::of(path) {
-        Some(owner) => owner.is_gone(&own),
+        Some(owner) => owner.is_gone(&current),
         None => is_older_than(&metadata, ABANDONED_AFTER),
     }
 }
@@ -263,8 +264,9 @@ fn is_older_than(metadata: &Metadata, age: Duration) -> bool {
 
 /// Ends proxies that outlived the weir of an abandoned folder.
 fn end_orphans(folder: &Path) {
-    let (owner, own) = (Owner::of(folder), Owner::this_process().ok());
-    let has_numbers = owner.zip(own).is_some_and(|(owner, own)| owner.shares_numbers(&own));
+    let (owner, current) = (Owner::of(folder), Owner::this_process().ok());
+    let has_numbers =
+        owner.zip(current).is_some_and(|(owner, current)| owner.shares_numbers(&current));
     for prefix in fs::read_dir(folder).into_iter().flatten().flatten() {
         end_all(&left_below(&prefix.path(), has_numbers), ORPHAN_GRACE);
     }
@@ -290,27 +292,27 @@ mod tests {
 
     #[test]
     fn an_owner_is_gone_only_when_that_is_certain() {
-        let own = Owner::this_process().unwrap();
-        assert_eq!(Owner::parse(&own.to_text()), Some(own.clone()));
-        assert!(!own.is_gone(&own));
-        let mut earlier = own.clone();
+        let owner = Owner::this_process().unwrap();
+        assert_eq!(Owner::parse(&owner.to_text()), Some(owner.clone()));
+        assert!(!owner.is_gone(&owner));
+        let mut earlier = owner.clone();
         earlier.process.start_ticks += 1;
-        assert!(earlier.is_gone(&own), "another process has the number now");
+        assert!(earlier.is_gone(&owner), "another process has the number now");
         earlier.namespace = "pid:[1]".to_owned();
-        assert!(!earlier.is_gone(&own), "numbers of another container mean nothing here");
+        assert!(!earlier.is_gone(&owner), "numbers of another container mean nothing here");
         earlier.boot = "another boot".to_owned();
-        assert!(earlier.is_gone(&own), "nothing outlives a boot");
+        assert!(earlier.is_gone(&owner), "nothing outlives a boot");
     }
 
     #[test]
     fn a_sweep_takes_abandoned_folders_and_nothing_else() {
         let parent = tempfile::tempdir().unwrap();
         let living = WorkFolder::create_in(parent.path()).unwrap();
-        let mut gone = Owner::this_process().unwrap();
-        gone.process.start_ticks += 1;
+        let mut former_owner = Owner::this_process().unwrap();
+        former_owner.process.start_ticks += 1;
         let abandoned = parent.path().join("weir-42-0123456789abcdef");
         fs::create_dir_all(abandoned.join("arm/logs")).unwrap();
-        fs::write(abandoned.join(OWNER_FILE), gone.to_text()).unwrap();
+        fs::write(abandoned.join(OWNER_FILE), former_owner.to_text()).unwrap();
         let young = parent.path().join("weir-43-0123456789abcdef");
         fs::create_dir(&young).unwrap();
         let linked = parent.path().join("weir-44-0123456789abcdef");
@@ -329,12 +331,11 @@ mod tests {
     #[test]
     fn a_folder_that_others_could_replace_is_not_used() {
         let parent = tempfile::tempdir().unwrap();
-        let set = |mode| fs::set_permissions(parent.path(), Permissions::from_mode(mode)).unwrap();
         for (mode, is_used) in [(0o777, false), (0o1777, true), (0o755, true)] {
-            set(mode);
-            let made = WorkFolder::create_in(parent.path());
-            assert_eq!(made.is_ok(), is_used, "{mode:o}: {made:?}");
-            drop(made);
+            fs::set_permissions(parent.path(), Permissions::from_mode(mode)).unwrap();
+            let folder = WorkFolder::create_in(parent.path());
+            assert_eq!(folder.is_ok(), is_used, "{mode:o}: {folder:?}");
+            drop(folder);
             assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
         }
         // As root alone.
@@ -348,15 +349,18 @@ mod tests {
     fn a_folder_can_be_looked_into_by_nobody_else_and_goes_when_dropped() {
         let parent = tempfile::tempdir().unwrap();
         let folder = WorkFolder::create_in(parent.path()).unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         let is_root = rustix::process::geteuid().is_root();
-        assert_eq!(mode(folder.path()), if is_root { 0o711 } else { 0o700 });
-        assert_eq!(mode(&folder.path().join(OWNER_FILE)), 0o600);
+        assert_eq!(mode_of(folder.path()), if is_root { 0o711 } else { 0o700 });
+        assert_eq!(mode_of(&folder.path().join(OWNER_FILE)), 0o600);
         let prefix = folder.prefix("arm");
         make_folder(&prefix, WorkerUser::find(&["nobody"]).as_ref()).unwrap();
-        assert_eq!(mode(&prefix), if is_root { 0o710 } else { 0o700 });
+        assert_eq!(mode_of(&prefix), if is_root { 0o710 } else { 0o700 });
         let path = folder.path().to_owned();
         drop(folder);
         assert!(!path.exists());
+    }
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o777
     }
 }

@@ -50,13 +50,13 @@ fn end(panic: &PanicHookInfo<'_>) -> ! {
         // Another thread has panicked as well, and ends this one with the process.
         std::thread::park();
     }
-    let what = message(panic);
-    let (code, told) = if NO_THREAD.iter().any(|words| what.starts_with(words)) {
-        (FAILED, no_thread(what))
+    let reason = message(panic);
+    let (code, text) = if NO_THREAD.iter().any(|words| reason.starts_with(words)) {
+        (FAILED, no_thread(reason))
     } else {
-        (BUG, told(panic, what))
+        (BUG, describe_bug(panic, reason))
     };
-    terminal::tell_at_once(screen::give_back(), &told);
+    terminal::tell_at_once(screen::give_back(), &text);
     // Else it would be in the network namespace of an arm, and settings of the host's would be none of its own.
     let _ = weir_host::return_to_first_network();
     let error = Command::new("/proc/self/exe")
@@ -90,8 +90,8 @@ fn no_thread(what: &str) -> String {
 }
 
 /// Returns the message for a panic: its text, its location, and what to do.
-fn told(panic: &PanicHookInfo<'_>, what: &str) -> String {
-    let place = panic.location().map(ToString::to_string);
+fn describe_bug(panic: &PanicHookInfo<'_>, what: &str) -> String {
+    let location = panic.location().map(ToString::to_string);
     let thread = std::thread::current();
     // Where RUST_BACKTRACE asks for it and the build can tell.
     let trace = Backtrace::capture();
@@ -103,7 +103,7 @@ fn told(panic: &PanicHookInfo<'_>, what: &str) -> String {
         "\nweir: a bug in weir: {what}\n  thread `{}` panicked at {}; weir {}\n\
          hint: please report these lines and the command\n{trace}",
         thread.name().unwrap_or("unnamed"),
-        place.as_deref().unwrap_or("an unknown place"),
+        location.as_deref().unwrap_or("an unknown place"),
         crate::args::version()
     )
 }
@@ -138,7 +138,7 @@ pub(crate) fn put_back() -> ExitCode {
 
 fn settings(folder: &std::path::Path) -> Result<String, Failure> {
     let settings = journal::restore(folder).map_err(restore::refused)?;
-    Ok(settings.iter().map(|setting| restore::described(setting, false)).collect())
+    Ok(settings.iter().map(|setting| restore::describe_setting(setting, false)).collect())
 }
 
 /// Removes what this process left in a cluster. `on` is the option of `weir restore` that names the cluster: `--on
@@ -146,7 +146,7 @@ fn settings(folder: &std::path::Path) -> Result<String, Failure> {
 fn objects(on: &str, folder: &std::path::Path) -> Result<String, Failure> {
     let cluster = kube::connect(on.trim_start_matches("--on "))?;
     let objects = weir_kube::undo(&cluster, folder, false).map_err(kube::refused)?;
-    Ok(objects.iter().map(|one| restore::object(one, false)).collect())
+    Ok(objects.iter().map(|object| restore::object(object, false)).collect())
 }
 
 /// Prints what was restored, or the error and the command with which the user can restore it.

@@ -21,9 +21,8 @@ pub(crate) const ENGINE: Engine = Engine { read: read_small, resolve, requests, 
 
 /// Returns the first address of `name:port`.
 fn resolve(text: &str) -> io::Result<SocketAddr> {
-    let missing = || io::Error::other("the name has no address");
     let all = names::addresses(text)?;
-    all.into_iter().next().ok_or_else(missing)
+    all.into_iter().next().ok_or_else(|| io::Error::other("the name has no address"))
 }
 
 /// Placeholder authority: the length of a Host header does not matter here.
@@ -75,13 +74,14 @@ fn flow(spec: &FlowSpec) -> Vec<Fault> {
         Err(error) => Some(Fault::new(Key::Trace, error)),
     };
     let client = spec.tls.as_ref().and_then(|tls| tls.client.as_ref());
-    let files =
-        client.map(|own| [(Key::Certificate, &own.certificate), (Key::CertificateKey, &own.key)]);
-    let files = files.into_iter().flatten().filter_map(|(key, path)| {
+    let files = client.map(|client| {
+        [(Key::Certificate, &client.certificate), (Key::CertificateKey, &client.key)]
+    });
+    let unreadable = files.into_iter().flatten().filter_map(|(key, path)| {
         let error = read_small(Path::new(path)).err()?;
         Some(Fault::new(key, format!("cannot read `{path}`: {error}")))
     });
-    trace.into_iter().chain(files).collect()
+    trace.into_iter().chain(unreadable).collect()
 }
 
 /// Name of standard input.
@@ -118,9 +118,9 @@ pub(crate) fn left_out(file: &str, trace: &Trace) -> Vec<String> {
 /// Returns a fault if the trace's own requests would replace those that were given.
 pub(crate) fn overridden(spec: &FlowSpec, trace: &Trace) -> Option<Fault> {
     trace.which.as_ref()?;
-    let is_plain = |one: &WeightedRequest| one.request.target == "/" && one.request.method == "GET";
     if let [one] = &spec.requests[..]
-        && is_plain(one)
+        && one.request.target == "/"
+        && one.request.method == "GET"
     {
         return None;
     }

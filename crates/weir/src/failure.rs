@@ -59,9 +59,9 @@ impl Failure {
 
     /// Combines failures into one that reports all of them; `None` if there are none.
     pub(crate) fn all(failures: impl IntoIterator<Item = Failure>) -> Option<Failure> {
-        let mut failures = failures.into_iter();
-        let mut first = failures.next()?;
-        first.also.extend(failures);
+        let mut remaining = failures.into_iter();
+        let mut first = remaining.next()?;
+        first.also.extend(remaining);
         Some(first)
     }
 
@@ -93,7 +93,7 @@ impl Failure {
     /// Adds the part of the input that the failure is about to its message.
     pub(crate) fn within(mut self, part: &str) -> Failure {
         self.message = format!("{part}: {}", self.message);
-        self.also = self.also.into_iter().map(|one| one.within(part)).collect();
+        self.also = self.also.into_iter().map(|failure| failure.within(part)).collect();
         self
     }
 

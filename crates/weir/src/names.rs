@@ -19,8 +19,8 @@ pub(crate) fn addresses(text: &str) -> io::Result<Vec<SocketAddr>> {
 /// an empty container has no /etc/hosts.
 fn loopback(text: &str) -> Option<Vec<SocketAddr>> {
     let (host, port) = text.rsplit_once(':')?;
-    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-    let is_local = host == "localhost" || host.ends_with(".localhost");
+    let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let is_local = name == "localhost" || name.ends_with(".localhost");
     let port: u16 = port.parse().ok().filter(|_| is_local)?;
     let (four, six) = (Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST);
     Some(vec![(four, port).into(), (six, port).into()])

@@ -23,16 +23,15 @@ pub(crate) fn requests(
     bytes: &[u8],
     host: &str,
 ) -> Result<Vec<WeightedRequest>, Failure> {
-    let refused = |message: String| Failure::input(format!("{file}: {message}"));
     let recorded = har::parse(bytes)
-        .map_err(|error| refused(format!("cannot be read as a HAR file: {error}")))?;
+        .map_err(|error| refused(file, format!("cannot be read as a HAR file: {error}")))?;
     let mut requests: Vec<WeightedRequest> = Vec::new();
-    let mut others = BTreeMap::new();
+    let mut other_hosts = BTreeMap::new();
     let mut left_out = Vec::new();
     for (entry, number) in recorded.iter().zip(1..) {
         let request = match &entry.destination {
             Ok((other, _)) if !other.eq_ignore_ascii_case(host) => {
-                *others.entry(other).or_insert(0_u64) += 1;
+                *other_hosts.entry(other).or_insert(0_u64) += 1;
                 continue;
             }
             Ok((_, target)) => request(entry, target),
@@ -43,29 +42,29 @@ pub(crate) fn requests(
             Err(kind) => LeftOut::count(&mut left_out, kind, number),
         }
     }
-    let list = others
+    let list = other_hosts
         .iter()
         .map(|(host, count)| format!("{host} ({count})"))
         .collect::<Vec<_>>()
         .join(", ");
     let (_, kinds) = LeftOut::told(&left_out);
     if recorded.is_empty() {
-        return Err(refused("it has no requests".to_owned()));
+        return Err(refused(file, "it has no requests".to_owned()));
     }
-    if requests.is_empty() && !others.is_empty() {
-        let first = others.keys().next().map_or("HOST", |host| host);
+    if requests.is_empty() && !other_hosts.is_empty() {
+        let first = other_hosts.keys().next().map_or("HOST", |host| host);
         let hint = format!("weir load --request-set {file} --to ADDRESS:PORT http://{first}/");
-        return Err(refused(format!("no request to {host}, but to {list}")).hint(hint));
+        return Err(refused(file, format!("no request to {host}, but to {list}")).hint(hint));
     }
     if requests.is_empty() {
-        return Err(refused(format!("no request that can be sent: {kinds}")));
+        return Err(refused(file, format!("no request that can be sent: {kinds}")));
     }
     for (what, list) in [("requests to other hosts", list), ("requests", kinds)] {
         if !list.is_empty() {
             terminal::tell(&format!("weir: {file}: {what} are left out: {list}\n"));
         }
     }
-    let mut headers = requests.iter().flat_map(|one| &one.request.fields);
+    let mut headers = requests.iter().flat_map(|request| &request.request.fields);
     if headers.any(|(name, _)| SECRETS.contains(&&*name.to_ascii_lowercase())) {
         terminal::tell(&format!(
             "weir: {file}: Cookie and Authorization headers are sent as they were recorded\n"
@@ -74,24 +73,31 @@ pub(crate) fn requests(
     Ok(requests)
 }
 
+fn refused(file: &str, message: String) -> Failure {
+    Failure::input(format!("{file}: {message}"))
+}
+
 /// Adds a request, or makes the same one heavier.
 fn add(requests: &mut Vec<WeightedRequest>, request: RequestSpec) {
-    match requests.iter_mut().find(|known| known.request == request) {
-        Some(known) => known.weight += 1.0,
+    match requests.iter_mut().find(|weighted| weighted.request == request) {
+        Some(weighted) => weighted.weight += 1.0,
         None => requests.push(WeightedRequest::single(request)),
     }
 }
 
 /// Converts a recorded request. It is sent as it is: characters that would be slots are escaped.
 fn request(recorded: &Recorded, target: &str) -> Result<RequestSpec, &'static str> {
-    let plain = |text: &str| String::from_utf8_lossy(&escape(text.as_bytes())).into_owned();
     let headers = recorded.headers.iter().filter(|(name, _)| {
         !name.starts_with(':') && !OF_CONNECTION.contains(&&*name.to_ascii_lowercase())
     });
     Ok(RequestSpec {
         method: recorded.method.clone(),
-        target: plain(target),
-        fields: headers.map(|(name, value)| (name.clone(), plain(value))).collect(),
+        target: escape_text(target),
+        fields: headers.map(|(name, value)| (name.clone(), escape_text(value))).collect(),
         content: escape(recorded.content.as_ref().map_err(|kind| *kind)?),
     })
+}
+
+fn escape_text(text: &str) -> String {
+    String::from_utf8_lossy(&escape(text.as_bytes())).into_owned()
 }

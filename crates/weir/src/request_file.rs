@@ -40,7 +40,7 @@ pub(crate) fn read(
             },
         )?
     };
-    requests.iter_mut().for_each(|one| add(&mut one.request));
+    requests.iter_mut().for_each(|request| add(&mut request.request));
     Ok(requests)
 }
 
@@ -52,8 +52,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("requests.yaml");
         std::fs::write(&path, text).unwrap();
-        let place = format!("{}/", folder.path().display());
-        read(&path, "a.test", |_| ()).map_err(|failure| failure.rendered(false).replace(&place, ""))
+        let folder_path = format!("{}/", folder.path().display());
+        read(&path, "a.test", |_| ())
+            .map_err(|failure| failure.rendered(false).replace(&folder_path, ""))
     }
 
     #[test]
@@ -72,10 +73,10 @@ mod tests {
         )
         .unwrap_err();
         let places = ["2:10", "2:37", "2:37", "3:10", "4:21"];
-        let found: Vec<_> = unknown.split("--> requests.yaml:").skip(1).collect();
-        assert_eq!(found.len(), places.len(), "{unknown}");
-        for (found, place) in found.iter().zip(places) {
-            assert!(found.starts_with(place), "{place}: {unknown}");
+        let locations: Vec<_> = unknown.split("--> requests.yaml:").skip(1).collect();
+        assert_eq!(locations.len(), places.len(), "{unknown}");
+        for (location, place) in locations.iter().zip(places) {
+            assert!(location.starts_with(place), "{place}: {unknown}");
         }
         assert!(unknown.contains("did you mean `{{random}}`?"), "{unknown}");
         let typed = read_text("requests:\n- {pth: /}\n").unwrap_err();

@@ -50,15 +50,15 @@ pub(crate) fn asked_flag() -> Result<Arc<AtomicBool>, Failure> {
     if let Some(asked) = ASKED.get() {
         return Ok(Arc::clone(asked));
     }
-    let asked = Arc::new(AtomicBool::new(false));
-    let _ = ASKED.set(Arc::clone(&asked));
+    let request = Arc::new(AtomicBool::new(false));
+    let _ = ASKED.set(Arc::clone(&request));
     for signal in [SIGUSR1, SIGUSR2] {
-        flag::register(signal, Arc::clone(&asked))
+        flag::register(signal, Arc::clone(&request))
             .map_err(|error| Failure::failed(format!("cannot watch for signals: {error}")))?;
     }
     // A file that may not grow is an error of whoever writes it (setrlimit(2)), and not the end.
     let _ = flag::register(SIGXFSZ, Arc::default());
-    Ok(asked)
+    Ok(request)
 }
 
 fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result<()> {
@@ -77,13 +77,13 @@ fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result
     let builder = std::thread::Builder::new().name("weir-signals".to_owned());
     builder.spawn(move || {
         let mut first: Option<Instant> = None;
-        let is_another = |_: &i32| first.get_or_insert_with(Instant::now).elapsed() > ONE_WISH;
-        if signals.forever().find(is_another).is_some() {
+        let mut received = signals.forever();
+        if received.any(|_| first.get_or_insert_with(Instant::now).elapsed() > ONE_WISH) {
             screen::leave();
-            let left = left();
+            let leftovers = describe_leftovers();
             is_ending.store(true, Ordering::Relaxed);
-            if let Some(left) = left {
-                terminal::tell(&left);
+            if let Some(text) = leftovers {
+                terminal::tell(&text);
             }
             exit(i32::from(INTERRUPTED));
         }
@@ -92,8 +92,8 @@ fn watch(stop: &Arc<AtomicBool>, is_ending: &Arc<AtomicBool>) -> std::io::Result
 }
 
 /// Describes what this process would leave if it ended now, and how to remove it.
-fn left() -> Option<String> {
-    let mut left: Vec<String> =
+fn describe_leftovers() -> Option<String> {
+    let mut leftovers: Vec<String> =
         WorkFolder::own().iter().map(|folder| format!("the folder {}", folder.display())).collect();
     let journal = journal::pending(&Journal::default_folder()).ok();
     let settings = journal
@@ -103,15 +103,19 @@ fn left() -> Option<String> {
         })
         .map(|journal| journal.settings)
         .unwrap_or_default();
-    left.extend(settings.iter().map(|one| format!("the setting {}", one.key)));
+    leftovers.extend(settings.iter().map(|setting| format!("the setting {}", setting.key)));
     let clusters = weir_kube::left_by_this_process(&Journal::default_folder());
     let hints: Vec<String> = std::iter::once(String::new())
-        .filter(|_| !left.is_empty())
+        .filter(|_| !leftovers.is_empty())
         .chain(clusters.iter().map(|on| format!(" {on}")))
         .map(|on| format!("hint: weir restore{on}\n"))
         .collect();
-    left.extend(clusters.iter().map(|on| format!("changed objects ({on})")));
-    (!left.is_empty()).then(|| {
-        format!("\nweir: ended at once, and leaves behind: {}\n{}", left.join(", "), hints.concat())
+    leftovers.extend(clusters.iter().map(|on| format!("changed objects ({on})")));
+    (!leftovers.is_empty()).then(|| {
+        format!(
+            "\nweir: ended at once, and leaves behind: {}\n{}",
+            leftovers.join(", "),
+            hints.concat()
+        )
     })
 }

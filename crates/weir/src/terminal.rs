@@ -91,8 +91,9 @@ fn painted(text: &str, color: bool) -> Cow<'_, str> {
     let mut out = visible(pieces.next().unwrap_or_default()).into_owned();
     for piece in pieces {
         // SGR alone (ECMA-48 §8.3.117).
-        let end = piece.find(|c: char| !c.is_ascii_digit() && c != ';');
-        let end = end.filter(|end| piece[*end..].starts_with('m'));
+        let end = piece
+            .find(|c: char| !c.is_ascii_digit() && c != ';')
+            .filter(|end| piece[*end..].starts_with('m'));
         let begin = if end.is_some() { BEGIN } else { "\\u001b[" };
         let (sequence, rest) = piece.split_at(end.map_or(0, |end| end + 1));
         out.extend([begin, sequence, &visible(rest)]);
@@ -161,8 +162,8 @@ fn narrowed(line: &str, most: usize) -> String {
         && text.chars().count() > most
     {
         // `2,000 of 2,000 responses/s · p99 1.20 ms` says the same as `2,000/s p99 1.20 ms`.
-        let rate = rate.split(' ').next().unwrap_or_default();
-        text = format!("{rate}/s {tail}");
+        let number = rate.split(' ').next().unwrap_or_default();
+        text = format!("{number}/s {tail}");
     }
     text.chars().take(most).collect()
 }

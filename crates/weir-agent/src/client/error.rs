@@ -73,7 +73,7 @@ impl AgentError {
     }
 }
 
-/// What a part of an answer holds.
+/// Parses a part of an answer.
 pub(super) fn understand<A: DeserializeOwned>(
     place: &str,
     value: &RawValue,

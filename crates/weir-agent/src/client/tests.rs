@@ -36,25 +36,25 @@ fn an_answer_that_nobody_waits_for_is_an_error() {
 #[test]
 fn a_load_is_waited_for_as_long_as_it_takes() {
     let late = Duration::from_secs(3600);
-    let overdue = |longest| {
+    let longest = LoadJob::default().ask().longest();
+    assert!(longest.is_some_and(|longest| longest < Duration::from_secs(60)));
+    let longest = [Some(Duration::ZERO), longest, Describe.ask().longest()];
+    let limits = longest.map(|longest| {
         let waiting = Waiting::now(Box::new(drop), longest);
         std::thread::sleep(Duration::from_millis(1));
         waiting.overdue(None, [late, Duration::ZERO])
-    };
-    let longest = LoadJob::default().ask().longest();
-    assert!(longest.is_some_and(|longest| longest < Duration::from_secs(60)));
-    let limits = [Some(Duration::ZERO), longest, Describe.ask().longest()].map(overdue);
+    });
     assert_eq!(limits, [Some(Duration::ZERO), None, None]);
 }
 
-/// What an agent answers that does not answer what it is asked.
+/// An agent that does not answer what it is asked.
 #[derive(Clone, Copy)]
 enum Agent {
     AnswersPings,
     AnswersOthers,
 }
 
-/// What is said of it in the end.
+/// Returns what is said of the agent in the end.
 fn given_up<Q: Question>(
     (patience, is_ending): ([Duration; 2], bool),
     question: Q,

@@ -1,4 +1,4 @@
-//! Who waits for an answer, and for how long.
+//! Waiting for an answer: who waits, and for how long.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ pub(super) enum RawPart {
     Failed(AgentError),
 }
 
-/// Who takes the parts of an answer: called by the thread that reads them.
+/// Callback that takes the parts of an answer: called by the thread that reads them.
 pub(super) type Listener = Box<dyn FnMut(RawPart) + Send>;
 
 /// Somebody who waits.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_load::engine::FlowTotals;
 use weir_load::{OPENING, Plan, Slice, SliceData, Trace};
-use weir_model::deal::{Deal, Others};
+use weir_model::deal::{Deal, OtherThreads};
 use weir_model::flow::FlowSpec;
 use weir_model::load::{Arrivals, ErrorCount};
 use weir_model::load_report::{GeneratorReport, TlsReport};
@@ -39,7 +39,7 @@ pub struct LoadJob {
     pub descriptors: u64,
     /// Threads of other generators that share the flows with this one. Numbered work (arrivals, connections) is dealt
     /// to threads by its number. All generators start together, see [`StartLoad`].
-    pub others: Others,
+    pub others: OtherThreads,
     /// Time over which the load grows evenly at the start.
     pub ramp_up: Duration,
     /// True if this is a load test of one arm: its only slice is reported second by second and by flow, with everything
@@ -48,8 +48,8 @@ pub struct LoadJob {
 }
 
 impl Ask {
-    /// How long the answer takes at most, where that is known: a load has its own length, beside the time in which
-    /// connections open and that for what is in flight at its end.
+    /// Returns how long the answer takes at most, where that is known: a load has its own length, beside the time in
+    /// which connections open and that for what is in flight at its end.
     pub(crate) fn longest(&self) -> Option<Duration> {
         let Ask::LoadJob(job) = self else { return None };
         let end = job.slices.last().map_or(0, |slice| slice.end);
@@ -82,7 +82,7 @@ impl LoadJob {
 
     /// Returns true if the load is dealt to several generators.
     pub fn is_shared(&self) -> bool {
-        self.others != Others::default()
+        self.others != OtherThreads::default()
     }
 }
 

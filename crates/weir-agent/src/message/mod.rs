@@ -37,7 +37,7 @@ pub use load::{
     FlowEnd, FlowJob, LoadEnd, LoadEvent, LoadJob, SliceJob, StartLoad, TraceJob, WholeEnd,
 };
 pub use sample::{SampleEnd, SampleJob};
-pub use wanted::{CopyJob, Missing, Wanted};
+pub use wanted::{CopyJob, HostRequirements, Missing};
 pub use watch::{Reading, WatchEnd, WatchJob};
 
 /// A request to an agent. There is one type for each question, which names the type of its answer and of the events
@@ -131,7 +131,7 @@ questions! {
         Settle.settle -> (),
         Rows.rows -> (),
         FindProgram.find_program -> Program,
-        Wanted.missing -> Missing,
+        HostRequirements.missing -> Missing,
         NetworksJob.make_networks -> (),
         HostSettingsJob.begin_settings -> (),
         PutBack.put_back -> Vec<Restored>,
@@ -447,8 +447,9 @@ pub struct ArmStarted {
 impl ArmStarted {
     /// Returns every address of the proxy that load may be sent to.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        let asked = self.asked.iter().map(|(at, _)| *at);
-        std::iter::once(self.listen).chain(self.tls_listen).chain(asked)
+        std::iter::once(self.listen)
+            .chain(self.tls_listen)
+            .chain(self.asked.iter().map(|(at, _)| *at))
     }
 }
 

@@ -120,8 +120,8 @@ fn data_of(counts: &SliceCounts) -> Option<SliceData> {
     data.content_bytes = counts.content_bytes;
     (data.reconnects, data.lost) = (counts.reconnects, counts.lost);
     for (status, count) in &counts.statuses {
-        let place = usize::from(status.checked_sub(100)?);
-        *data.statuses.get_mut(place)? = *count;
+        let index = usize::from(status.checked_sub(100)?);
+        *data.statuses.get_mut(index)? = *count;
     }
     data.errors = Errors::told(&counts.errors);
     data.censored = counts.censored;
@@ -199,8 +199,8 @@ pub(super) mod totals {
     fn flow_of(totals: Totals) -> Option<FlowTotals> {
         let tls = &totals.tls;
         let named = tls.versions.iter().chain(&tls.ciphers).chain(&tls.groups);
-        let counts = [tls.handshakes, tls.resumed, tls.early_data];
-        let mut counts = counts.iter().chain(named).chain(&totals.counts);
+        let handshakes = [tls.handshakes, tls.resumed, tls.early_data];
+        let mut counts = handshakes.iter().chain(named).chain(&totals.counts);
         if counts.any(|count| *count > MOST) {
             return None;
         }
@@ -269,9 +269,9 @@ mod tests {
         let mut counts = counts_of(&SliceData::new());
         // 44 bytes that claim 4 GiB of counts.
         let mut claims = histogram(&{
-            let mut one = weir_record::empty_histogram();
-            one.record(1_000).unwrap();
-            one
+            let mut recorded = weir_record::empty_histogram();
+            recorded.record(1_000).unwrap();
+            recorded
         });
         claims.0[4..8].copy_from_slice(&[0xff; 4]);
         claims.0.truncate(44);

@@ -9,7 +9,7 @@ use weir_model::study::{AskSpec, LauncherSpec, ProxyKind, Settings};
 
 /// Request to check which of these things the host lacks. Arms need them in addition to a proxy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct HostRequirements {
     /// Ways to start a process, by name.
     pub launchers: BTreeMap<String, LauncherSpec>,
     /// True if some arm's bytes are to bypass the kernel's TCP.

@@ -12,15 +12,15 @@ use weir_parameters::{Catalog, Scoped};
 use weir_probe::process;
 use weir_probe::waits::Listens;
 use weir_sut::{
-    Ask, Certificate, Configuration, Effective, Launch, Launcher, Own, OwnCounters, Proxy,
-    RequestLog, RunningProxy, Site, TlsListener, free_ports,
+    Ask, Certificate, Configuration, Effective, Launch, Launcher, OwnCounters, Proxy, RequestLog,
+    RunningProxy, Site, TlsListener, UserConfiguration, free_ports,
 };
 
 use super::counting::CountingProxy;
 use super::external::ExternalProxy;
 use super::keeper::Keeper;
 use super::kernel;
-use super::networks::{arm_addresses, asked_addresses};
+use super::networks::{arm_addresses, asked_addresses, run_within};
 use super::transport::{Hops, Sides, Transport};
 use super::waits;
 use crate::message::{ArmJob, ArmStarted, Failure};
@@ -113,8 +113,8 @@ impl Arm {
             own.end();
             transport.leave(&bypassed);
         })?;
-        let level = catalog.level_bypassing(&bypassed.sides());
-        let level = level.map(|(id, level)| (id.to_owned(), level));
+        let level =
+            catalog.level_bypassing(&bypassed.sides()).map(|(id, level)| (id.to_owned(), level));
         started.effective.extend(level);
         let arm = Arm { name: job.name, keeper, bypassed, own: Some(own), external: None };
         Ok((arm, started))
@@ -187,9 +187,9 @@ impl Arm {
 
     /// Returns the listeners of the proxy; `None` if weir did not start it.
     pub(super) fn listens(&self) -> Option<Result<Listens, Failure>> {
-        let own = self.own.as_ref()?;
-        let addresses = own.configuration.addresses();
-        Some(waits::listens(self, addresses, own.network.is_some()))
+        let proxy = self.own.as_ref()?;
+        let addresses = proxy.configuration.addresses();
+        Some(waits::listens(self, addresses, proxy.network.is_some()))
     }
 
     /// Looks up the proxy as it is now; `None` if weir started it.
@@ -236,12 +236,13 @@ impl OwnProxy {
         };
         let asks = job.asks.iter().cloned().zip(addresses);
         let asks: Vec<Ask> = asks.map(|(spec, at)| Ask { spec, at }).collect();
-        let own = job.own.as_ref().map(|own| Own { file: &own.file, asks: &asks });
+        let user_files =
+            job.own.as_ref().map(|own| UserConfiguration { file: &own.file, asks: &asks });
         let site = Site {
             tls,
             sizes: &job.sizes,
-            request_log: job.request_log && own.is_none(),
-            own,
+            request_log: job.request_log && user_files.is_none(),
+            own: user_files,
             ..Site::new(&job.role, listen, job.origin)
         };
         let configuration = program.write(&place.prefix, &scoped.proxy, &site, &place.catalog)?;
@@ -258,7 +259,7 @@ impl OwnProxy {
             Some((_, spec)) => launch.through(spec),
             None => launch,
         };
-        let own = OwnProxy {
+        let proxy = OwnProxy {
             program,
             configuration,
             launch,
@@ -267,7 +268,7 @@ impl OwnProxy {
             start: Duration::ZERO,
             running: None,
         };
-        Ok((own, remarks))
+        Ok((proxy, remarks))
     }
 
     fn hops(&self, origin: Option<SocketAddr>) -> Hops {
@@ -277,9 +278,9 @@ impl OwnProxy {
     fn start(&mut self, keeper: &Keeper, launcher: &Launcher) -> Result<(), Failure> {
         let (program, configuration) = (Arc::clone(&self.program), self.configuration.clone());
         let (launcher, launch) = (launcher.clone(), self.launch.clone());
-        let start = move || weir_sut::start(&*program, &configuration, &launcher, &launch);
         let begun = Instant::now();
-        let running = keeper.run(start)??;
+        let running = keeper
+            .run(move || weir_sut::start(&*program, &configuration, &launcher, &launch))??;
         self.start = begun.elapsed();
         if let Some((name, spec)) = &self.launcher {
             running.was_started_through(name, spec)?;
@@ -305,8 +306,8 @@ impl OwnProxy {
             self.running.as_ref().ok_or_else(|| Failure::other("the proxy does not run"))?;
         let nofile = running.nofile()?;
         let program = &self.program;
-        let own = catalog.clone().for_proxy(program.kind(), program.version());
-        let understood = self.effective(running, &own)?;
+        let proxy_catalog = catalog.clone().for_proxy(program.kind(), program.version());
+        let understood = self.effective(running, &proxy_catalog)?;
         let mut effective = understood.levels;
         let (rows, listen) = (catalog.clone(), running.address());
         let of_kernel = keeper.run(move || kernel::levels(&rows, listen, nofile))?;
@@ -342,12 +343,9 @@ impl OwnProxy {
     }
 
     fn effective(&self, running: &RunningProxy, catalog: &Catalog) -> Result<Effective, Failure> {
-        let (program, configuration) = (&*self.program, &self.configuration);
-        let ask = || program.effective(configuration, Some(running), catalog);
-        Ok(match &self.network {
-            Some(network) => network.within(ask)??,
-            None => ask()?,
-        })
+        Ok(run_within(self.network.as_ref(), || {
+            self.program.effective(&self.configuration, Some(running), catalog)
+        })??)
     }
 }
 
@@ -368,8 +366,7 @@ fn must_be_none(settings: &Settings) -> Result<(), Failure> {
 /// Returns two free addresses of this host.
 fn free_addresses(address: IpAddr) -> Result<(SocketAddr, SocketAddr), Failure> {
     let ports = free_ports(address, 2)?;
-    let at = |port: u16| SocketAddr::new(address, port);
-    Ok((at(ports[0]), at(ports[1])))
+    Ok((SocketAddr::new(address, ports[0]), SocketAddr::new(address, ports[1])))
 }
 
 /// Returns free addresses of this host, for requests to a user's configuration.
@@ -413,7 +410,7 @@ mod tests {
     #[test]
     fn an_arm_without_a_namespace_sets_nothing_of_the_kernel_s() {
         let folder = tempfile::tempdir().unwrap();
-        let place = ArmPlace {
+        let environment = ArmPlace {
             prefix: folder.path().join("queue"),
             sides: Sides::default(),
             certificate: None,
@@ -421,7 +418,7 @@ mod tests {
             launcher: Launcher::new("/nonexistent".into()),
         };
         let job = with_its_own("net.core.somaxconn");
-        let started = Arm::start(job, place, &mut Transport::default());
+        let started = Arm::start(job, environment, &mut Transport::default());
         let words = started.err().unwrap().evidence;
         assert!(
             words.starts_with("net.core.somaxconn cannot be set without a network namespace"),

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use weir_host::journal::Restored;
 use weir_model::record::HostFacts;
-use weir_model::study::{LauncherSpec, is_arm_name};
+use weir_model::study::is_arm_name;
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
 use weir_probe::sample::Sampler;
@@ -18,8 +18,8 @@ use weir_sut::{
 
 use super::arm::{Arm, ArmPlace};
 use super::external::ExternalProxy;
-use super::load::{self, Place};
-use super::networks::{MOST_ARMS, Networks, origin_address};
+use super::load::{self, LoadEnvironment};
+use super::networks::{MOST_ARMS, Networks, origin_address, run_within};
 use super::samples::{self, Sampling};
 use super::settings::{self, HostSettings};
 use super::transport::{Sides, Transport, unavailable};
@@ -27,9 +27,9 @@ use super::watch::{SharedMeter, Watcher};
 use super::{describe, facts, link, once};
 use crate::message::{
     Alive, ArmJob, ArmRenewed, ArmStarted, CopyJob, Counters, Describe, Description, End, FactsJob,
-    Failure, FailureKind, FindProgram, Hands, HostSettingsJob, Leftovers, LinkFigures, LinkJob,
-    LinkListener, Log, MakeCertificates, Missing, NetworksJob, OnceJob, OriginJob, OriginListener,
-    Program, PutBack, Renew, Restore, Rows, SampleJob, Settle, Wanted, WatchJob,
+    Failure, FailureKind, FindProgram, Hands, HostRequirements, HostSettingsJob, Leftovers,
+    LinkFigures, LinkJob, LinkListener, Log, MakeCertificates, Missing, NetworksJob, OnceJob,
+    OriginJob, OriginListener, Program, PutBack, Renew, Restore, Rows, SampleJob, Settle, WatchJob,
 };
 use weir_probe::waits::Listens;
 
@@ -102,21 +102,19 @@ impl Bench {
     /// Checks that an arm may be started: its slot is free, and no other arm has its name.
     fn check_free(&self, job: &ArmJob) -> Result<(), Failure> {
         let (slot, name) = (job.slot, &job.name);
-        let is_taken = |taken: &str| Failure::other(format!("arm `{name}`: {taken}"));
-        match () {
-            () if slot >= MOST_ARMS => Err(is_taken(&format!(
-                "slot {slot}, and {MOST_ARMS} arms can run at the same time"
-            ))),
-            () if self.arms.contains_key(&slot) => {
-                Err(is_taken(&format!("slot {slot} is another arm's")))
-            }
+        let fault = if slot >= MOST_ARMS {
+            format!("slot {slot}, and {MOST_ARMS} arms can run at the same time")
+        } else if self.arms.contains_key(&slot) {
+            format!("slot {slot} is another arm's")
+        } else if !is_arm_name(name) {
             // It becomes a folder's, beside files of weir's own.
-            () if !is_arm_name(name) => Err(is_taken("this is not a valid name for an arm")),
-            () if self.arms.values().any(|arm| arm.name().eq_ignore_ascii_case(name)) => {
-                Err(is_taken("another arm has this name"))
-            }
-            () => Ok(()),
-        }
+            "this is not a valid name for an arm".to_owned()
+        } else if self.arms.values().any(|arm| arm.name().eq_ignore_ascii_case(name)) {
+            "another arm has this name".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(Failure::other(format!("arm `{name}`: {fault}")))
     }
 
     /// Starts an arm in a free slot.
@@ -139,14 +137,14 @@ impl Bench {
             proxy: network,
             origin: networks.map(|networks| networks.origin.clone()),
         };
-        let place = ArmPlace {
+        let environment = ArmPlace {
             prefix: self.folder()?.prefix(&job.name),
             sides,
             certificate,
             catalog: self.catalog.clone(),
             launcher: self.launcher.clone(),
         };
-        let (arm, started) = Arm::start(job, place, &mut self.transport)?;
+        let (arm, started) = Arm::start(job, environment, &mut self.transport)?;
         self.arms.insert(slot, arm);
         Ok(ArmStarted { certificate: pem, ..started })
     }
@@ -193,8 +191,8 @@ impl Bench {
     }
 
     /// Returns the network namespace and the folder of the generator.
-    pub(super) fn generator_place(&mut self) -> Result<Place, Failure> {
-        Ok(Place {
+    pub(super) fn generator_place(&mut self) -> Result<LoadEnvironment, Failure> {
+        Ok(LoadEnvironment {
             network: self.networks.as_ref().map(|own| own.generator.clone()),
             folder: self.folder()?.path().to_owned(),
         })
@@ -215,10 +213,10 @@ impl Bench {
     pub(super) fn sampling(&self, job: &SampleJob) -> Result<Sampling, Failure> {
         samples::check(job)?;
         let arms = self.arms_in(&job.proxies)?;
-        let own = self.networks.as_ref();
-        let [generator, origin] = [job.generator, job.origin];
-        let generator = generator.then(|| samples::generator(own.map(|own| &own.generator)));
-        let origin = origin.then(|| samples::origin(own.map(|own| &own.origin)));
+        let networks = self.networks.as_ref();
+        let generator =
+            job.generator.then(|| samples::generator(networks.map(|networks| &networks.generator)));
+        let origin = job.origin.then(|| samples::origin(networks.map(|networks| &networks.origin)));
         let arms_places = arms.iter().map(|arm| samples::arm(arm));
         let external = job.external.map(ExternalProxy::at);
         let listening = external.as_ref().map(|proxy| &proxy.processes[..]);
@@ -231,8 +229,7 @@ impl Bench {
             .chain(external.as_ref().map(|proxy| proxy.place("")))
             .chain(origin)
             .collect::<Result<_, _>>()?;
-        let counting = external.zip(observed);
-        let counting = counting.map(|(proxy, observed)| proxy.counting("", observed));
+        let counting = external.zip(observed).map(|(proxy, observed)| proxy.counting("", observed));
         let of_arms = arms.iter().filter_map(|arm| arm.own_counters());
         Ok(Sampling {
             sampler: Sampler::open(places),
@@ -260,8 +257,8 @@ impl Bench {
             }
             None => Vec::new(),
         };
-        let origin = self.origin.as_ref().filter(|_| job.origin);
-        let origin = origin.map(|origin| Arc::clone(&origin.server));
+        let origin =
+            self.origin.as_ref().filter(|_| job.origin).map(|origin| Arc::clone(&origin.server));
         let settings = self.settings.clone().filter(|_| job.proxies.is_some());
         let meter = Arc::clone(&self.meter);
         let watcher = Watcher::open(job, &proxies, netstats, origin, meter)?;
@@ -313,12 +310,12 @@ impl Hands for Bench {
         Ok(Program { name: kind.name().to_owned(), version })
     }
 
-    fn missing(&mut self, wanted: Wanted) -> Result<Missing, Failure> {
-        let missing = |(name, spec): (&String, &LauncherSpec)| {
-            Some((name.clone(), weir_sut::launcher_missing(spec)?))
-        };
+    fn missing(&mut self, wanted: HostRequirements) -> Result<Missing, Failure> {
+        let launchers = wanted.launchers.iter();
         let mut missing = Missing {
-            launchers: wanted.launchers.iter().filter_map(missing).collect(),
+            launchers: launchers
+                .filter_map(|(name, spec)| Some((name.clone(), weir_sut::launcher_missing(spec)?)))
+                .collect(),
             sockmap: wanted.sockmap.then(unavailable).flatten(),
             ..Missing::default()
         };
@@ -371,12 +368,9 @@ impl Hands for Bench {
         let mut config = OriginConfig::from_spec(&job.spec, Vec::new());
         config.cpus = job.cpus.cpus().to_vec();
         config.sizes.clone_from(&job.sizes);
-        let start = || Origin::start(config);
         // Its threads come from the one that starts it, and are where that is.
-        let origin = match &self.networks {
-            Some(own) => own.origin.within(start)?,
-            None => start(),
-        };
+        let network = self.networks.as_ref().map(|networks| &networks.origin);
+        let origin = run_within(network, || Origin::start(config))?;
         self.origin = Some(RunningOrigin {
             server: Arc::new(origin.map_err(|error| {
                 Failure::other(format!("the origin server does not start: {error}"))
@@ -478,19 +472,16 @@ impl Hands for Bench {
     }
 
     fn once(&mut self, job: OnceJob) -> Result<u16, Failure> {
-        let requests = load::requests(&job.flow, None, &job.files)?;
+        let requests = load::build_requests(&job.flow, None, &job.files)?;
         let secured = job.flow.spec.tls.as_ref().filter(|_| job.tls);
         let connector = match secured {
             Some(tls) => {
-                let place = self.generator_place()?;
-                Some(load::connector(&job.files, &job.flow, tls, &place)?)
+                let environment = self.generator_place()?;
+                Some(load::connector(&job.files, &job.flow, tls, &environment)?)
             }
             None => None,
         };
-        let ask = || once::status(&job, requests.get(0), connector.as_ref(), &self.stop);
-        match &self.networks {
-            Some(networks) => networks.generator.within(ask)?,
-            None => ask(),
-        }
+        let network = self.networks.as_ref().map(|networks| &networks.generator);
+        run_within(network, || once::status(&job, requests.get(0), connector.as_ref(), &self.stop))?
     }
 }

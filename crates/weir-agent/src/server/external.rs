@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 
 use weir_host::Network;
 use weir_probe::Listening;
-use weir_probe::sample::{Namespace, PROXY, Place, Tasks};
+use weir_probe::sample::{Namespace, PROXY, SampledRole, Tasks};
 use weir_sut::{ObservedProxy, OwnCounters};
 
 use super::counting::CountingProxy;
+use super::networks::run_within;
 use crate::message::Failure;
 
 pub(super) struct ExternalProxy {
@@ -38,29 +39,22 @@ impl ExternalProxy {
 
     /// Reads the proxy's program and settings; `None` if its program is not one that weir knows.
     pub(super) fn observed(&self) -> Option<ObservedProxy> {
-        let observe = || weir_sut::observe(&self.processes, self.address);
-        match &self.network {
-            Some(network) => network.within(observe).ok()?,
-            None => observe(),
-        }
+        run_within(self.network.as_ref(), || weir_sut::observe(&self.processes, self.address))
+            .ok()?
     }
 
     /// Returns the place to sample. Its network namespace has sockets of other processes too, at least of the
     /// generator; only those of the proxy are counted if its processes are known.
-    pub(super) fn place(&self, arm: &str) -> Result<Place, Failure> {
+    pub(super) fn place(&self, arm: &str) -> Result<SampledRole, Failure> {
         let processes = self.processes.clone();
-        let open = move || {
+        let namespace = run_within(self.network.as_ref(), move || {
             if processes.is_empty() {
                 Namespace::of_this_thread()
             } else {
                 Namespace::of_processes(processes)
             }
-        };
-        let namespace = match &self.network {
-            Some(network) => network.within(open)?,
-            None => open(),
-        };
-        Ok(Place {
+        })?;
+        Ok(SampledRole {
             role: PROXY,
             arm: arm.to_owned(),
             namespace: Some(namespace),

@@ -36,7 +36,7 @@ pub(super) fn facts(job: &FactsJob, meter: &SharedMeter) -> Result<HostFacts, Fa
             }
         }
     }
-    let held_up = held_up(job, &cpus, meter);
+    let held_up = watch_hold_ups(job, &cpus, meter);
     let watched_ns = held_up.is_ok() as u64 * WATCHED.as_nanos() as u64;
     Ok(HostFacts {
         governors,
@@ -59,25 +59,26 @@ fn known<T: Default>(read: Result<T, String>, what: &str, missing: &mut Vec<Unme
 
 /// Returns the network card through which bytes go to an address.
 fn card(machine: &Machine, address: IpAddr) -> Result<CardFacts, String> {
-    let own = source_towards(address).ok_or("there is no way to it")?;
-    let interface = weir_host::interface_with(own).map_err(|error| error.to_string())?;
-    let name = interface.ok_or_else(|| format!("no interface has {own}"))?.name;
+    let source = source_towards(address).ok_or("there is no way to it")?;
+    let interface = weir_host::interface_with(source).map_err(|error| error.to_string())?;
+    let name = interface.ok_or_else(|| format!("no interface has {source}"))?.name;
     machine.card(&name).ok_or_else(|| format!("{name} is not a card's"))
 }
 
 /// Measures for how long the CPUs stand still while the run does nothing.
-fn held_up(job: &FactsJob, cpus: &CpuSet, meter: &SharedMeter) -> Result<HoldUps, String> {
+fn watch_hold_ups(job: &FactsJob, cpus: &CpuSet, meter: &SharedMeter) -> Result<HoldUps, String> {
     {
         let mut meter = lock(meter);
         let watched = meter.watch(cpus.cpus().iter().copied());
         watched.map_err(|error| error.to_string())?;
-        let own = BTreeSet::from([std::process::id()]);
-        meter.belong(Some(own)).map_err(|error| error.to_string())?;
+        let watched = meter.belong(Some(BTreeSet::from([std::process::id()])));
+        watched.map_err(|error| error.to_string())?;
         meter.turn();
     }
     thread::sleep(WATCHED);
     let mut meter = lock(meter);
     meter.turn();
-    let of = |set: &Option<CpuSet>| set.as_ref().and_then(|set| meter.held_up(set));
-    Ok(HoldUps { proxy: of(&job.proxy), generator: of(&job.generator), origin: of(&job.origin) })
+    let [proxy, generator, origin] = [&job.proxy, &job.generator, &job.origin]
+        .map(|set| set.as_ref().and_then(|set| meter.held_up(set)));
+    Ok(HoldUps { proxy, generator, origin })
 }

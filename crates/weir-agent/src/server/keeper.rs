@@ -43,12 +43,11 @@ impl Keeper {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let ended = || Failure::other("the thread of an arm has ended");
         let (send, done) = channel();
         let work: Work = Box::new(move || drop(send.send(work())));
-        let to = self.work.as_ref().ok_or_else(ended)?;
-        to.send(work).map_err(|_| ended())?;
-        done.recv().map_err(|_| ended())
+        let to = self.work.as_ref().ok_or_else(report_end)?;
+        to.send(work).map_err(|_| report_end())?;
+        done.recv().map_err(|_| report_end())
     }
 }
 
@@ -59,4 +58,8 @@ impl Drop for Keeper {
             let _ = thread.join();
         }
     }
+}
+
+fn report_end() -> Failure {
+    Failure::other("the thread of an arm has ended")
 }

@@ -6,18 +6,18 @@ use std::net::SocketAddr;
 use weir_host::listeners;
 use weir_host::sysctl::{self, SysctlError};
 use weir_model::study::Settings;
-use weir_parameters::{Catalog, EffectiveFrom, Parameter, ProcessLimit, Reading};
+use weir_parameters::{Catalog, EffectiveFrom, ProcessLimit, Reading};
 
 /// Sets kernel settings of the calling thread's namespace.
 ///
 /// Some settings bound each other, in either order, so refused settings are tried again as long as any other setting
 /// succeeds.
 pub(super) fn write_all(settings: &Settings) -> Result<(), SysctlError> {
-    let mut left: Vec<_> = settings.iter().collect();
-    while !left.is_empty() {
-        let before = left.len();
+    let mut remaining: Vec<_> = settings.iter().collect();
+    while !remaining.is_empty() {
+        let before = remaining.len();
         let mut refused = None;
-        left.retain(|(name, value)| match sysctl::write(name, value) {
+        remaining.retain(|(name, value)| match sysctl::write(name, value) {
             Ok(()) => false,
             Err(error) => {
                 refused.get_or_insert(error);
@@ -25,7 +25,7 @@ pub(super) fn write_all(settings: &Settings) -> Result<(), SysctlError> {
             }
         });
         match refused {
-            Some(error) if left.len() == before => return Err(error),
+            Some(error) if remaining.len() == before => return Err(error),
             _ => {}
         }
     }
@@ -49,12 +49,13 @@ pub(super) fn levels(
     listen: SocketAddr,
     descriptors: u64,
 ) -> BTreeMap<String, String> {
-    let level = |row: &Parameter| match &row.effective {
-        EffectiveFrom::Sysctl { name } => row.read_back(Some(&sysctl::read(name).ok()?)),
+    let levels_of_rows = catalog.host_parameters().filter_map(|row| match &row.effective {
+        EffectiveFrom::Sysctl { name } => {
+            Some((row.id.clone(), row.read_back(Some(&sysctl::read(name).ok()?))?))
+        }
         _ => None,
-    };
-    let mut levels: BTreeMap<String, String> =
-        catalog.host_parameters().filter_map(|row| Some((row.id.clone(), level(row)?))).collect();
+    });
+    let mut levels: BTreeMap<String, String> = levels_of_rows.collect();
     let measured = catalog.quantities().filter_map(|(name, quantity)| {
         let value = match quantity.read.as_ref()? {
             Reading::AcceptQueue => accept_queue(listen)?,
@@ -78,14 +79,13 @@ fn accept_queue(listen: SocketAddr) -> Option<String> {
 /// Returns the levels of the parameters that are process limits, for a process that started with this limit of
 /// descriptors.
 pub(super) fn limits(catalog: &Catalog, descriptors: u64) -> BTreeMap<String, String> {
-    let level = |row: &Parameter| match &row.effective {
+    let levels = catalog.host_parameters().filter_map(|row| match &row.effective {
         EffectiveFrom::ProcessLimit { name: ProcessLimit::Nofile } => {
-            row.read_back(Some(&descriptors.to_string()))
+            Some((row.id.clone(), row.read_back(Some(&descriptors.to_string()))?))
         }
         _ => None,
-    };
-    let rows = catalog.host_parameters();
-    rows.filter_map(|row| Some((row.id.clone(), level(row)?))).collect()
+    });
+    levels.collect()
 }
 
 #[cfg(test)]
@@ -94,10 +94,9 @@ mod tests {
 
     #[test]
     fn what_the_host_has_and_a_namespace_has_not_is_the_hosts() {
-        let absent = |name: &str| told_apart(SysctlError::Absent(name.to_owned()));
-        let of_host = absent("net.core.somaxconn");
+        let of_host = told_apart(SysctlError::Absent("net.core.somaxconn".to_owned()));
         assert!(matches!(of_host, SysctlError::NotInNamespace { .. }));
-        let of_nobody = absent("net.core.of_no_kernel");
+        let of_nobody = told_apart(SysctlError::Absent("net.core.of_no_kernel".to_owned()));
         assert!(matches!(of_nobody, SysctlError::Absent { .. }));
     }
 }

@@ -47,12 +47,12 @@ pub(super) fn listen(job: &LinkListener) -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind((job.address, 0)).map_err(refused)?;
     let at = listener.local_addr().map_err(refused)?;
     let (secret, cpus) = (job.secret, job.cpus.clone());
-    let serve = move || {
+    let thread = thread::Builder::new().name("weir-link".to_owned());
+    let started = thread.spawn(move || {
         let _ = weir_probe::keep_to(None, cpus.cpus());
         // Whoever measures sees its connection end, and says so.
         let _ = serve(&listener, secret, Instant::now() + LIFE);
-    };
-    let started = thread::Builder::new().name("weir-link".to_owned()).spawn(serve);
+    });
     started.map_err(refused)?;
     Ok(at)
 }
@@ -88,20 +88,21 @@ fn pinned<T: Send>(
     cpus: &CpuSet,
     work: impl FnOnce() -> io::Result<T> + Send,
 ) -> Result<T, Failure> {
-    let work = || {
-        let _ = weir_probe::keep_to(None, cpus.cpus());
-        work()
-    };
-    let done = thread::scope(|scope| scope.spawn(work).join());
+    let done = thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let _ = weir_probe::keep_to(None, cpus.cpus());
+            work()
+        });
+        worker.join()
+    });
     done.map_err(|_| Failure::other("a measurement of a link has panicked"))?
         .map_err(Failure::other)
 }
 
 /// Measures over connections to a listener of weir's.
 fn figures(peer: SocketAddr, secret: u64) -> io::Result<LinkFigures> {
-    let at = |error| said_of(peer, error);
-    let mut control = enter(peer, secret).map_err(at)?;
-    let trips = echoes(&mut control).map_err(at)?;
+    let mut control = enter(peer, secret).map_err(|error| said_of(peer, error))?;
+    let trips = echoes(&mut control).map_err(|error| said_of(peer, error))?;
     let is_near = trips.p50_ns < NEAR.as_nanos() as u64;
     let length = LENGTHS[usize::from(!is_near)];
     let mut unmeasured = Vec::new();
@@ -124,17 +125,17 @@ fn carry(
     control: &mut TcpStream,
     order: u8,
     length: Duration,
-    own: impl FnOnce() -> io::Result<Carried>,
+    measure: impl FnOnce() -> io::Result<Carried>,
 ) -> io::Result<Carried> {
     control.write_all(&ordered(order, length.as_nanos() as u64))?;
-    let own = own()?;
+    let ours = measure()?;
     let mut theirs = [[0; 8]; 2];
     control.read_exact(theirs.as_flattened_mut())?;
     let [rate, cpus] = theirs.map(f64::from_be_bytes);
     let carried = Carried {
         // Whoever sends knows none.
-        bytes_per_s: own.bytes_per_s.max(rate),
-        cpus: own.cpus + cpus,
+        bytes_per_s: ours.bytes_per_s.max(rate),
+        cpus: ours.cpus + cpus,
     };
     let is_whole = carried.bytes_per_s.is_normal() && carried.cpus.is_finite();
     is_whole.then_some(carried).ok_or_else(|| io::Error::other("no bytes came"))
@@ -191,12 +192,17 @@ fn connects(peer: SocketAddr) -> io::Result<LinkFigures> {
 
 fn trips(by: TripKind, mut times: Vec<Duration>) -> RoundTrips {
     times.sort_unstable();
-    let quantile = |q: f64| {
-        let rank = (times.len() as f64 * q).ceil() as usize;
-        let time = times.get(rank.saturating_sub(1));
-        time.map_or(0, |time| time.as_nanos() as u64)
-    };
-    RoundTrips { by, count: times.len() as u32, p50_ns: quantile(0.5), p99_ns: quantile(0.99) }
+    RoundTrips {
+        by,
+        count: times.len() as u32,
+        p50_ns: pick_quantile(&times, 0.5),
+        p99_ns: pick_quantile(&times, 0.99),
+    }
+}
+
+fn pick_quantile(sorted: &[Duration], q: f64) -> u64 {
+    let rank = (sorted.len() as f64 * q).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).map_or(0, |time| time.as_nanos() as u64)
 }
 
 /// Answers orders until their connection ends or the time is over.
@@ -225,15 +231,15 @@ fn serve(listener: &TcpListener, secret: u64, until: Instant) -> io::Result<()> 
 /// Accepts connections until one presents the secret.
 fn welcome(listener: &TcpListener, secret: u64, until: Instant) -> io::Result<TcpStream> {
     loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).map_err(io::Error::other)?;
-        if poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&left))? == 0 {
+        let remaining = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(remaining).map_err(io::Error::other)?;
+        if poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&timeout))? == 0 {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let (mut stream, _) = listener.accept()?;
         ready(&stream)?;
-        let mut said = [0; 8];
-        if stream.read_exact(&mut said).is_ok() && u64::from_be_bytes(said) == secret {
+        let mut received = [0; 8];
+        if stream.read_exact(&mut received).is_ok() && u64::from_be_bytes(received) == secret {
             return Ok(stream);
         }
     }
@@ -320,8 +326,8 @@ mod tests {
     #[test]
     fn quantiles_of_round_trips_are_times_that_were_seen() {
         let times: Vec<Duration> = (1..=200).rev().map(Duration::from_nanos).collect();
-        let seen = trips(TripKind::Echo, times);
-        assert_eq!((seen.count, seen.p50_ns, seen.p99_ns), (200, 100, 198));
+        let many = trips(TripKind::Echo, times);
+        assert_eq!((many.count, many.p50_ns, many.p99_ns), (200, 100, 198));
         let few = trips(TripKind::Connect, vec![Duration::from_nanos(7); 3]);
         assert_eq!((few.p50_ns, few.p99_ns), (7, 7));
     }

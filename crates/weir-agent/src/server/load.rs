@@ -27,7 +27,7 @@ use crate::message::{
 };
 
 /// Environment of a load.
-pub(super) struct Place {
+pub(super) struct LoadEnvironment {
     /// Network namespace of the generator.
     pub(super) network: Option<Network>,
     /// Folder for files that the engine reads.
@@ -36,13 +36,11 @@ pub(super) struct Place {
 
 /// Checks that the engine can carry out a job.
 pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
-    let has_flow = |slice: &SliceJob| job.flows.iter().any(|flow| flow.arm == slice.arm);
     let in_order =
         |slice: &SliceJob| slice.start <= slice.measure_from && slice.measure_from <= slice.end;
     let ends = job.slices.iter().map(|slice| slice.end);
     let most = rustix::thread::CpuSet::MAX_CPU;
     let cpus = weir_probe::allowed_cpus().map_or(1, |allowed| allowed.cpus().len());
-    let is_cpu = |cpu: &Option<u32>| cpu.is_none_or(|cpu| (cpu as usize) < most);
     // Those of others too: what fell to a thread without a connection would never be sent.
     let all = job.deal().all();
     #[rustfmt::skip]
@@ -53,12 +51,14 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
         (job.threads.len() > most_threads(cpus), "with more threads than this host can use"),
         (job.flows.iter().any(|flow| flow.every_ns == Some(0)),
          "with arrivals that begin anew all the time"),
-        (!job.slices.iter().all(has_flow), "with a slice of an arm that has no flow"),
+        (!job.slices.iter().all(|slice| job.flows.iter().any(|flow| flow.arm == slice.arm)),
+         "with a slice of an arm that has no flow"),
         (!job.slices.iter().all(in_order) || !ends.is_sorted(),
          "with slices that are not in the order of time"),
         (!job.flows.iter().all(|flow| flow.spec.pipeline <= DEEPEST),
          "with more requests in flight on a connection than it can have"),
-        (!job.threads.iter().all(is_cpu), "with a thread on a CPU that there cannot be"),
+        (!job.threads.iter().flatten().all(|cpu| (*cpu as usize) < most),
+         "with a thread on a CPU that there cannot be"),
         (!job.flows.iter().all(|flow| flow.spec.is_held() || u64::from(flow.spec.connections) >= all), "with more threads than connections"),
         (job.is_whole && job.slices.len() > 1, "with slices of its own, of which a load test has none"),
     ];
@@ -72,7 +72,7 @@ pub(super) fn check(job: &LoadJob) -> Result<(), Failure> {
 /// wait for other generators.
 pub(super) fn run(
     job: &LoadJob,
-    place: &Place,
+    place: &LoadEnvironment,
     (stop, appointment): (Arc<AtomicBool>, Option<Appointment>),
     tell: &(dyn Fn(&LoadEvent<&SliceData>) + Sync),
 ) -> Result<LoadEnd, Failure> {
@@ -82,7 +82,7 @@ pub(super) fn run(
     }
     // What is missing shows as connections that cannot be opened; the asking side has done the sums.
     let _ = weir_load::descriptors::make_room(job.descriptors);
-    let plan = plan(job, place)?;
+    let plan = build_plan(job, place)?;
     let mut watch = job.is_whole.then(|| Watch::begin(&plan));
     let control = Arc::new(Control { appointment, ..Control::new(plan.cpus.len(), stop) });
     let begun = Arc::clone(&control);
@@ -100,14 +100,14 @@ pub(super) fn run(
                 tell(&LoadEvent::Started { at_ns });
             }
         });
-        let tell = |slice: usize, flow: usize, data: &SliceData| {
-            tell(&LoadEvent::Slice { slice, flow, data });
-        };
         weir_load::run(&plan, &control, Some(hook), |slice, data| {
             if job.is_whole {
-                data.iter().enumerate().for_each(|(flow, data)| tell(slice, flow, data));
+                data.iter().enumerate().for_each(|(flow, data)| {
+                    tell(&LoadEvent::Slice { slice, flow, data });
+                });
             } else {
-                tell(slice, 0, &asking(job, slice, data, &mut held_errors));
+                let data = &asking(job, slice, data, &mut held_errors);
+                tell(&LoadEvent::Slice { slice, flow: 0, data });
             }
         })
     })
@@ -119,16 +119,16 @@ pub(super) fn run(
         ..Failure::other(error)
     })?;
     outcome.errors.add(&held_errors);
-    let whole = watch.as_mut().map(|watch| WholeEnd {
+    let whole_end = watch.as_mut().map(|watch| WholeEnd {
         ended_at: outcome.ended_at,
         flows: outcome.flows.clone(),
         cpu_ns: outcome.cpu_ns.clone(),
         generator: watch.end(&outcome),
     });
-    Ok(LoadEnd { whole: whole.map(Box::new), ..end(job, &outcome) })
+    Ok(LoadEnd { whole: whole_end.map(Box::new), ..end(job, &outcome) })
 }
 
-fn plan(job: &LoadJob, place: &Place) -> Result<Plan, Failure> {
+fn build_plan(job: &LoadJob, place: &LoadEnvironment) -> Result<Plan, Failure> {
     let traces: Vec<Trace> = job.traces.iter().map(Trace::from).collect();
     let flows = job.flows.iter().map(|flow| {
         let trace = flow.trace.and_then(|place| traces.get(place));
@@ -151,16 +151,18 @@ fn engine_flow(
     of: &LoadJob,
     job: &FlowJob,
     trace: Option<&Trace>,
-    place: &Place,
+    place: &LoadEnvironment,
 ) -> Result<Flow, Failure> {
-    let routes = std::iter::once(job.peer).chain(job.also.iter().copied()).flat_map(|peer| {
-        // An arm may be reached through a sockmap.
-        let to = Route { reuse: of.is_whole, ..Route::to(peer) };
-        let from = job.sources.iter().map(move |&source| Route { source: Some(source), ..to });
-        let any = job.sources.is_empty().then_some(to);
-        from.chain(any)
-    });
-    let routes = routes.collect();
+    let peers = std::iter::once(job.peer).chain(job.also.iter().copied());
+    let routes = peers
+        .flat_map(|peer| {
+            // An arm may be reached through a sockmap.
+            let to = Route { reuse: of.is_whole, ..Route::to(peer) };
+            let from = job.sources.iter().map(move |&source| Route { source: Some(source), ..to });
+            let any = job.sources.is_empty().then_some(to);
+            from.chain(any)
+        })
+        .collect();
     let within = job.every_ns.and_then(|ns| Some(trace?.within(ns)));
     let trace = within.as_ref().or(trace);
     let arrivals = match job.every_ns {
@@ -170,7 +172,7 @@ fn engine_flow(
         }
         None => job.arrivals.clone(),
     };
-    let requests = requests(job, trace, &of.files)?;
+    let requests = build_requests(job, trace, &of.files)?;
     let mut flow = Flow::described(&job.spec, requests, routes, arrivals, trace);
     flow.arm = job.arm;
     flow.keeps_content = job.keeps_content;
@@ -182,7 +184,7 @@ fn engine_flow(
 }
 
 /// Builds the requests of a flow.
-pub(super) fn requests(
+pub(super) fn build_requests(
     job: &FlowJob,
     trace: Option<&Trace>,
     texts: &BTreeMap<String, Bytes>,
@@ -201,32 +203,33 @@ pub(super) fn connector(
     files: &BTreeMap<String, Bytes>,
     job: &FlowJob,
     tls: &TlsSpec,
-    place: &Place,
+    place: &LoadEnvironment,
 ) -> Result<Connector, Failure> {
-    // With a dot before them, as no arm is called.
-    let here = |name: &str, text: &[u8]| {
-        let path = place.folder.join(name);
-        weir_files::write(&path, text).map_err(unwritable(path.clone()))?;
-        Ok::<_, Failure>(path.display().to_string())
-    };
     let mut spec = tls.clone();
     if !job.trust.is_empty() {
-        spec.trust = Trust::Ca(here(".trust.pem", job.trust.as_bytes())?);
+        spec.trust = Trust::Ca(write_file(place, ".trust.pem", job.trust.as_bytes())?);
     } else if let Trust::Ca(path) = &mut spec.trust
         && let Some(text) = files.get(path)
     {
-        *path = here(".trust.pem", &text.0)?;
+        *path = write_file(place, ".trust.pem", &text.0)?;
     }
     if let Some(client) = &mut spec.client {
         for (path, name) in
             [(&mut client.certificate, ".client.pem"), (&mut client.key, ".key.pem")]
         {
             if let Some(text) = files.get(path) {
-                *path = here(name, &text.0)?;
+                *path = write_file(place, name, &text.0)?;
             }
         }
     }
     Ok(Connector::new(&spec, &job.host)?)
+}
+
+/// Writes a file beside those of the arms, with a dot before its name, as no arm is called; returns its path.
+fn write_file(place: &LoadEnvironment, name: &str, text: &[u8]) -> Result<String, Failure> {
+    let path = place.folder.join(name);
+    weir_files::write(&path, text).map_err(unwritable(path.clone()))?;
+    Ok(path.display().to_string())
 }
 
 /// Sums up the connections to each arm.
@@ -258,13 +261,11 @@ fn end(job: &LoadJob, outcome: &Outcome) -> LoadEnd {
 /// Adds the totals of a flow. Connections that are opened for each request are not open between requests, so they count
 /// as 0 there.
 fn add(counts: &mut ConnectionCounts, totals: &FlowTotals, lifetime: Lifetime) {
-    let kept = |open: u64| match lifetime {
-        Lifetime::Request => 0,
-        _ => open,
-    };
     counts.wanted += totals.connections;
-    counts.open_at_start += kept(totals.connected);
-    counts.open_at_end += kept(totals.open_at_end);
+    if lifetime != Lifetime::Request {
+        counts.open_at_start += totals.connected;
+        counts.open_at_end += totals.open_at_end;
+    }
     counts.opened += totals.connects;
     counts.lost_at_rest += totals.lost_at_rest;
 }

@@ -82,7 +82,7 @@ pub struct Options {
 /// proxies. What is written is to go out at once: `writer` has no buffer.
 ///
 /// # Errors
-/// What asks is no weir of this protocol, or says nothing for as long as it may be silent.
+/// The peer is no weir of this protocol, or says nothing for as long as it may be silent.
 pub fn serve(
     mut reader: impl Read + Send + 'static,
     writer: impl Write + AsFd + Send + 'static,
@@ -116,8 +116,7 @@ pub fn serve(
             Err(HelloError::Late(silence.unwrap_or_default()))
         };
     };
-    let outbox = outbox?;
-    let mut server = Server::new(options, outbox, Arc::clone(&shared));
+    let mut server = Server::new(options, outbox?, Arc::clone(&shared));
     while let Some(request) = next(&requests, &shared, silence, &stop) {
         server.take(request);
     }
@@ -351,7 +350,7 @@ impl Server {
     }
 
     fn load(&mut self, id: u64, job: LoadJob) {
-        let place = load::check(&job).and_then(|()| self.bench.generator_place());
+        let environment = load::check(&job).and_then(|()| self.bench.generator_place());
         let appointment = job.is_shared().then(|| {
             let outbox = self.outbox.clone();
             Appointment {
@@ -360,7 +359,7 @@ impl Server {
             }
         });
         self.go_on((id, LAST_LOAD), move |outbox, stop| {
-            raw(&load::run(&job, &place?, (stop, appointment), &|event| {
+            raw(&load::run(&job, &environment?, (stop, appointment), &|event| {
                 outbox.event(id, event);
             })?)
         });

@@ -11,8 +11,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 
-use weir_host::{Network, Wire, connect, disconnect, sysctl};
+use weir_host::{HostError, Network, Wire, connect, disconnect, sysctl};
 
 use crate::message::{Failure, NetworksJob};
 
@@ -92,22 +93,36 @@ impl Networks {
     }
 
     fn link(&self, index: u8, arm: &Network, job: &NetworksJob) -> Result<(), Failure> {
-        let wire = |name: &str, second: u8, last: std::ops::RangeInclusive<u8>| Wire {
-            name: name.to_owned(),
-            addresses: last.map(|last| (Ipv4Addr::new(10, second, index, last), 24)).collect(),
-        };
         let name = wire_name(usize::from(index));
         connect(
-            (&self.generator, &wire(&name, INBOUND, 1..=job.sources)),
-            (arm, &wire("inbound", INBOUND, ARM..=ARM)),
+            (&self.generator, &build_wire(&name, INBOUND, index, 1..=job.sources)),
+            (arm, &build_wire("inbound", INBOUND, index, ARM..=ARM)),
             job.mtu,
         )?;
         connect(
-            (&self.origin, &wire(&name, OUTBOUND, 1..=1)),
-            (arm, &wire("outbound", OUTBOUND, ARM..=ARM)),
+            (&self.origin, &build_wire(&name, OUTBOUND, index, 1..=1)),
+            (arm, &build_wire("outbound", OUTBOUND, index, ARM..=ARM)),
             job.mtu,
         )?;
         Ok(())
+    }
+}
+
+/// Runs work in a namespace, or where it is called if there is none.
+pub(super) fn run_within<T: Send>(
+    network: Option<&Network>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, HostError> {
+    match network {
+        Some(network) => network.within(work),
+        None => Ok(work()),
+    }
+}
+
+fn build_wire(name: &str, second: u8, index: u8, last: RangeInclusive<u8>) -> Wire {
+    Wire {
+        name: name.to_owned(),
+        addresses: last.map(|last| (Ipv4Addr::new(10, second, index, last), 24)).collect(),
     }
 }
 

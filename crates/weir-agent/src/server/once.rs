@@ -50,7 +50,7 @@ fn ask(
     }
 }
 
-/// How long something may take, and who may end it before.
+/// Limit on how long something may take, and who may end it before.
 struct Limit<'a> {
     within: Duration,
     until: Instant,
@@ -221,8 +221,8 @@ mod tests {
             };
             let requests = RequestSet::plain(b"GET / HTTP/1.1\r\n\r\n".to_vec(), false);
             let stream = Endless(first, rest);
-            let asked = exchange(requests.get(0), LimitedStream { stream, limit });
-            assert_eq!(asked.unwrap_err().to_string(), words);
+            let outcome = exchange(requests.get(0), LimitedStream { stream, limit });
+            assert_eq!(outcome.unwrap_err().to_string(), words);
         }
     }
 }

@@ -14,7 +14,7 @@ use rustix::process::setpriority_process;
 use rustix::time::{ClockId, clock_gettime};
 use weir_host::Network;
 use weir_model::sample::{MissingCounter, SampleRow};
-use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Tasks};
+use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, SampledRole, Sampler, Tasks};
 use weir_probe::waits::Listens;
 
 use super::arm::Arm;
@@ -33,8 +33,8 @@ const ORIGIN_THREADS: &str = "origin-";
 /// Name of the table of proxies' own counters.
 const TABLE: &str = "proxy";
 
-/// How long a proxy that weir did not start may take for all answers of a reading; and for those of the last one,
-/// when it has no load any more and its figures are waited for.
+/// Longest time that a proxy that weir did not start may take for all answers of a reading; and for those of the last
+/// one, when it has no load any more and its figures are waited for.
 const ANSWERS: Duration = Duration::from_secs(3);
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
@@ -55,12 +55,12 @@ pub(super) struct Sampling {
 }
 
 /// Returns the generator's place for samples. `network` is `None` if the generator has no namespace of its own.
-pub(super) fn generator(network: Option<&Network>) -> Result<Place, Failure> {
+pub(super) fn generator(network: Option<&Network>) -> Result<SampledRole, Failure> {
     of_own_threads(GENERATOR, GENERATOR_THREADS, network)
 }
 
 /// Returns the origin server's place for samples. `network` is `None` if the origin server has no namespace of its own.
-pub(super) fn origin(network: Option<&Network>) -> Result<Place, Failure> {
+pub(super) fn origin(network: Option<&Network>) -> Result<SampledRole, Failure> {
     of_own_threads(ORIGIN, ORIGIN_THREADS, network)
 }
 
@@ -68,12 +68,12 @@ fn of_own_threads(
     role: &'static str,
     prefix: &'static str,
     network: Option<&Network>,
-) -> Result<Place, Failure> {
+) -> Result<SampledRole, Failure> {
     let namespace = match network {
         Some(network) => network.within(Namespace::of_this_thread)?,
         None => Namespace::of_this_thread(),
     };
-    Ok(Place {
+    Ok(SampledRole {
         role,
         arm: String::new(),
         namespace: Some(namespace),
@@ -82,11 +82,11 @@ fn of_own_threads(
 }
 
 /// Returns an arm's place for samples: the processes of its proxy.
-pub(super) fn arm(arm: &Arm) -> Result<Place, Failure> {
+pub(super) fn arm(arm: &Arm) -> Result<SampledRole, Failure> {
     if let Some(external) = arm.external() {
         return external.place(arm.name());
     }
-    Ok(Place {
+    Ok(SampledRole {
         role: PROXY,
         arm: arm.name().to_owned(),
         namespace: Some(arm.keeper().run(Namespace::of_this_thread)?),
@@ -180,13 +180,13 @@ fn ask_again(
     }
     // A server that is observed is no arm of a study.
     let whose = if proxy.arm.is_empty() { String::new() } else { format!("arm {}: ", proxy.arm) };
-    let missing = missing.into_iter().map(|((table, column), why)| MissingCounter {
+    let counters = missing.into_iter().map(|((table, column), why)| MissingCounter {
         table: table.to_owned(),
         column,
         role: PROXY.to_owned(),
         why: format!("{whose}{why}"),
     });
-    add(end, missing.collect());
+    add(end, counters.collect());
 }
 
 /// Sends the requests that a proxy has logged since the last call. An error is the reason why requests cannot be read,
@@ -231,7 +231,7 @@ fn tell_requests(
 
 /// Runs `work` at the times of an interval, and once more when stopped. Times that pass during a run are skipped.
 fn again(interval: Duration, stop: &AtomicBool, mut work: impl FnMut()) {
-    let interval = interval.as_nanos() as u64;
+    let interval_ns = interval.as_nanos() as u64;
     let mut at_ns = crate::monotonic_ns();
     loop {
         let is_last = stop.load(Ordering::Relaxed);
@@ -239,8 +239,8 @@ fn again(interval: Duration, stop: &AtomicBool, mut work: impl FnMut()) {
         if is_last {
             return;
         }
-        let passed = crate::monotonic_ns().saturating_sub(at_ns) / interval;
-        at_ns += (passed + 1) * interval;
+        let passed = crate::monotonic_ns().saturating_sub(at_ns) / interval_ns;
+        at_ns += (passed + 1) * interval_ns;
         // Once more where it is stopped meanwhile: what happened since is known then.
         sleep_until(at_ns, stop);
     }
@@ -248,7 +248,7 @@ fn again(interval: Duration, stop: &AtomicBool, mut work: impl FnMut()) {
 
 /// Adds counters that are missing, and the CPU time of the calling thread, which is about to end.
 fn add(end: &Mutex<SampleEnd>, missing: Vec<MissingCounter>) {
-    let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
-    end.cpu_ns += crate::thread_cpu_ns();
-    end.missing.extend(missing);
+    let mut total = end.lock().unwrap_or_else(PoisonError::into_inner);
+    total.cpu_ns += crate::thread_cpu_ns();
+    total.missing.extend(missing);
 }

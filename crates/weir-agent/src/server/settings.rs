@@ -32,10 +32,9 @@ impl HostSettings {
     pub(super) fn begin(job: &HostSettingsJob, catalog: &Catalog) -> Result<HostSettings, Failure> {
         let journal = Journal::open(&Journal::default_folder(), &job.purpose)?;
         let built_in: BTreeSet<String> = Catalog::builtin().sysctls().collect();
-        let own = catalog.sysctls().filter(|name| !built_in.contains(name));
-        let journal = journal.listing(own);
+        let added = catalog.sysctls().filter(|name| !built_in.contains(name));
         Ok(HostSettings(Mutex::new(State {
-            journal,
+            journal: journal.listing(added),
             arms: BTreeMap::new(),
             before: BTreeMap::new(),
             given: BTreeMap::new(),
@@ -77,12 +76,12 @@ impl HostSettings {
     /// Applies an arm's values to the host. Values that the host already has are not written again.
     pub(super) fn turn_to(&self, slot: usize) -> Result<(), Failure> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = state
+        let settings = state
             .arms
             .get(&slot)
             .cloned()
             .ok_or_else(|| Failure::other(format!("slot {slot} has no settings")))?;
-        state.give(&own)
+        state.give(&settings)
     }
 
     /// Puts all settings back.
@@ -162,10 +161,9 @@ mod tests {
         let now = sysctl::read(name).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (settings, catalog) = (state(folder.path()), Catalog::builtin());
-        let named = |value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
         settings.add(0, &BTreeMap::new(), &catalog).unwrap();
-        settings.add(1, &named(&now), &catalog).unwrap();
-        settings.add(2, &named("9"), &catalog).unwrap();
+        settings.add(1, &BTreeMap::from([(name.to_owned(), now)]), &catalog).unwrap();
+        settings.add(2, &BTreeMap::from([(name.to_owned(), "9".to_owned())]), &catalog).unwrap();
         // The first two have what there is, so nothing is written; the kernel refuses the third.
         settings.turn_to(0).unwrap();
         settings.turn_to(1).unwrap();

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::process::setpriority_process;
 use rustix::time::{ClockId, clock_gettime};
 use weir_model::quantity::CpuSet;
-use weir_model::study::Taken;
+use weir_model::study::Reduction;
 
 /// Period, nanoseconds; a CPU is busy for a part of each. It is shorter than a slice and longer than a scheduler's
 /// period.
@@ -62,23 +62,22 @@ impl Taker {
                     taken
                         .as_ref()
                         .filter(|(set, _)| set.cpus().contains(&cpu))
-                        .map_or(0, |(_, percent)| (*percent).min(Taken::MOST))
+                        .map_or(0, |(_, percent)| (*percent).min(Reduction::MOST))
                 })
                 .collect();
             let turn = Arc::clone(&taker.turn);
             let (ready, is_ready) = sync_channel(1);
-            let body = move || {
-                let kept = weir_probe::keep_to(None, &[cpu]);
-                let is_kept = kept.is_ok();
+            let thread = std::thread::Builder::new().name(format!("less-{cpu}"));
+            taker.threads.push(thread.spawn(move || {
+                let pinned = weir_probe::keep_to(None, &[cpu]);
+                let is_pinned = pinned.is_ok();
                 // Whoever waits for this is there.
-                let _ = ready.send(kept);
+                let _ = ready.send(pinned);
                 let _ = setpriority_process(None, FIRST);
-                if is_kept {
+                if is_pinned {
                     turn.serve(&shares);
                 }
-            };
-            let thread = std::thread::Builder::new().name(format!("less-{cpu}"));
-            taker.threads.push(thread.spawn(body)?);
+            })?);
             is_ready.recv().map_err(|_| std::io::Error::other("a thread has ended"))??;
         }
         Ok(taker)
@@ -115,18 +114,21 @@ impl Turn {
     /// Keeps the CPU busy for this share of the time while the arm has the load. Time that other processes took from
     /// the share is made up for.
     fn take(&self, arm: usize, percent: u64) {
-        let is_on = || self.arm.load(Ordering::Relaxed) == arm;
         let (since, before) = (crate::monotonic_ns(), own_cpu_ns());
-        while is_on() {
+        while self.has_turn(arm) {
             let now = crate::monotonic_ns();
             let end = now - now % PERIOD + PERIOD;
             let due = end.saturating_sub(since) * percent / 100;
-            while is_on() && own_cpu_ns() - before < due {
+            while self.has_turn(arm) && own_cpu_ns() - before < due {
                 (0..200).for_each(|_| std::hint::spin_loop());
             }
-            let left = end.saturating_sub(crate::monotonic_ns());
-            std::thread::sleep(Duration::from_nanos(left));
+            let remaining = end.saturating_sub(crate::monotonic_ns());
+            std::thread::sleep(Duration::from_nanos(remaining));
         }
+    }
+
+    fn has_turn(&self, arm: usize) -> bool {
+        self.arm.load(Ordering::Relaxed) == arm
     }
 }
 
@@ -143,22 +145,21 @@ mod tests {
     /// Returns the CPU time of the threads of this process that have this name, in ticks.
     fn ticks_of(name: &str) -> u64 {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-        let own = tasks.filter_map(|task| {
+        let ticks = tasks.filter_map(|task| {
             let stat = std::fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
-            let rest = stat.split_once(&format!("({name}) "))?.1.to_owned();
-            let mut fields = rest.split(' ').skip(11);
+            let mut fields = stat.split_once(&format!("({name}) "))?.1.split(' ').skip(11);
             let (user, system) = (fields.next()?, fields.next()?);
             Some(user.parse::<u64>().ok()? + system.parse::<u64>().ok()?)
         });
-        own.sum()
+        ticks.sum()
     }
 
     #[test]
     fn it_is_busy_for_its_share_while_an_arm_has_the_load_and_not_else() {
         let all = weir_probe::allowed_cpus().unwrap();
         let cpu = all.cpus()[0];
-        let own: CpuSet = cpu.to_string().parse().unwrap();
-        let taker = Taker::start(&[None, Some((own, 30))]).unwrap();
+        let cpu_set: CpuSet = cpu.to_string().parse().unwrap();
+        let taker = Taker::start(&[None, Some((cpu_set, 30))]).unwrap();
         let name = format!("less-{cpu}");
         taker.turn_to(Some(0));
         std::thread::sleep(Duration::from_millis(50));

@@ -99,30 +99,25 @@ impl Transport {
             return Ok(BTreeMap::new());
         };
         let counters = bypass.counters()?;
-        let of = |servers: &[SocketAddr]| {
+        let mut named = BTreeMap::new();
+        let directions =
+            [(Hop::Inbound, &hops.inbound[..]), (Hop::Outbound, hops.outbound.as_slice())];
+        for (direction, servers) in directions.into_iter().filter(|(_, them)| !them.is_empty()) {
             let mut sum = Counts::default();
             (counters.hops.iter())
                 .filter(|(server, _)| servers.contains(server))
                 .for_each(|(_, counts)| sum += *counts);
-            sum
-        };
-        let mut named = BTreeMap::new();
-        if !hops.inbound.is_empty() {
-            named.extend(by_name(Hop::Inbound, of(&hops.inbound)));
-        }
-        if let Some(origin) = hops.outbound {
-            named.extend(by_name(Hop::Outbound, of(&[origin])));
+            named.extend(by_name(direction, sum));
         }
         Ok(named)
     }
 }
 
 fn namespace(bypass: &mut Bypass, network: Option<&Network>) -> Result<Namespace, Failure> {
-    let asked = match network {
+    Ok(match network {
         Some(network) => network.within(|| bypass.namespace_of_this_thread())?,
         None => bypass.namespace_of_this_thread(),
-    };
-    Ok(asked?)
+    }?)
 }
 
 fn by_name(hop: Hop, counts: Counts) -> impl Iterator<Item = (String, u64)> {
@@ -141,16 +136,16 @@ fn by_name(hop: Hop, counts: Counts) -> impl Iterator<Item = (String, u64)> {
 mod tests {
     use super::*;
 
-    fn hops(origin: bool) -> Hops {
-        let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        Hops { inbound: vec![at(1), at(2)], outbound: origin.then(|| at(3)) }
+    fn build_hops(origin: bool) -> Hops {
+        let [first, second, third] = [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        Hops { inbound: vec![first, second], outbound: origin.then_some(third) }
     }
 
     /// Returns the catalog level at which the hops of an arm with these settings are bypassed.
     fn level(transport: &str, origin: bool) -> String {
         let catalog = weir_parameters::Catalog::builtin();
         let settings = BTreeMap::from([("transport".to_owned(), transport.to_owned())]);
-        let hops = hops(origin).only(&catalog.bypassed(&settings));
+        let hops = build_hops(origin).only(&catalog.bypassed(&settings));
         catalog.level_bypassing(&hops.sides()).unwrap().1
     }
 
@@ -165,14 +160,14 @@ mod tests {
             assert_eq!(level(asked, true), with_origin);
             assert_eq!(level(asked, false), without, "no origin server");
         }
-        let inbound = hops(true).only(&BTreeSet::from([Hop::Inbound]));
+        let inbound = build_hops(true).only(&BTreeSet::from([Hop::Inbound]));
         assert_eq!((inbound.inbound.len(), inbound.outbound), (2, None));
     }
 
     #[test]
     fn where_nothing_is_bypassed_nothing_is_attached_or_counted() {
         let mut transport = Transport::default();
-        let none = hops(true).only(&BTreeSet::new());
+        let none = build_hops(true).only(&BTreeSet::new());
         transport.bypass(&none, &Sides::default()).unwrap();
         assert!(transport.bypass.is_none());
         assert!(transport.counters(&none).unwrap().is_empty());

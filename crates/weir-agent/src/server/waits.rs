@@ -103,17 +103,19 @@ impl WaitRows {
                     row(ACCEPT, (1u64 << bucket).to_string(), values.to_vec());
                 }
             }
-            let sides = |waits: Waits| {
-                let clients = self.has_clients.then_some(waits.clients);
-                [Some(waits.inbound), waits.outbound, clients]
-            };
-            let before = before.map(sides);
-            for (side, (name, now)) in SIDES.into_iter().zip(sides(now)).enumerate() {
-                if now.is_some() && before.is_none_or(|before| before[side] != now) {
+            let has_clients = self.has_clients;
+            let earlier = before.map(|waits| list_sides(waits, has_clients));
+            let sides = SIDES.into_iter().zip(list_sides(now, has_clients));
+            for (side, (name, now)) in sides.enumerate() {
+                if now.is_some() && earlier.is_none_or(|earlier| earlier[side] != now) {
                     row(AGAIN, name.to_owned(), vec![now]);
                 }
             }
         }
         rows
     }
+}
+
+fn list_sides(waits: Waits, has_clients: bool) -> [Option<u64>; 3] {
+    [Some(waits.inbound), waits.outbound, has_clients.then_some(waits.clients)]
 }

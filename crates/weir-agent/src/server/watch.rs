@@ -62,9 +62,7 @@ impl Watcher {
         origin: Option<Arc<Origin>>,
         meter: SharedMeter,
     ) -> Result<Watcher, ProbeError> {
-        let open_all = |pids: &Vec<u32>| pids.iter().copied().map(ProcessCpu::open).collect();
         let threads = origin.as_ref().map_or_else(Vec::new, |origin| origin.thread_ids().to_vec());
-        let cpus = |set: &Option<_>| set.as_ref().map(CpuTimesReader::open).transpose();
         let mut sets: Vec<&CpuSet> = Vec::new();
         let cpus_of = job
             .proxies
@@ -79,11 +77,14 @@ impl Watcher {
             .collect();
         // A proxy that weir has not started may be any process.
         let are_known = !proxies.iter().any(Vec::is_empty);
-        let own = [std::process::id()].into_iter().chain(proxies.iter().flatten().copied());
-        let held_up = Meters::start(job, &threads, are_known.then(|| own.collect()), meter);
+        let pids = [std::process::id()].into_iter().chain(proxies.iter().flatten().copied());
+        let held_up = Meters::start(job, &threads, are_known.then(|| pids.collect()), meter);
         let own_groups = bounded_groups(std::process::id());
         Ok(Watcher {
-            proxies: proxies.iter().map(open_all).collect::<Result<_, _>>()?,
+            proxies: proxies
+                .iter()
+                .map(|pids| pids.iter().copied().map(ProcessCpu::open).collect())
+                .collect::<Result<_, _>>()?,
             resting: vec![None; proxies.len()],
             shared: if netstats.is_empty() && job.proxies.is_some() {
                 Some(NetstatReader::open()?)
@@ -101,7 +102,7 @@ impl Watcher {
             throttled: ThrottleReader::open(&own_groups),
             proxies_throttled: proxies.iter().map(|pids| beside(&own_groups, pids)).collect(),
             held_up,
-            generator_cpus: cpus(&job.generator)?,
+            generator_cpus: job.generator.as_ref().map(CpuTimesReader::open).transpose()?,
             settings: None,
             slots: job.slots.clone(),
         })
@@ -118,7 +119,7 @@ impl Watcher {
         let slot = self.slots.get(arm).copied().unwrap_or(arm);
         let origin = self.origin.as_ref().map(|origin| origin.counters(slot));
         let proxy = self.times_of(arm);
-        let left = if self.cpus_of.get(arm) == self.cpus_of.get(before) {
+        let previous = if self.cpus_of.get(arm) == self.cpus_of.get(before) {
             proxy
         } else {
             self.times_of(before)
@@ -141,11 +142,11 @@ impl Watcher {
             proxy_steal_ns: proxy.steal_ns,
             proxy_idle_ns: proxy.idle_ns,
             proxy_irq_ns: proxy.irq_ns,
-            left_irq_ns: left.irq_ns,
+            left_irq_ns: previous.irq_ns,
             throttled_ns: self.throttled.read_ns(),
             proxy_throttled_ns: self.proxies_throttled.get(arm).map_or(0, ThrottleReader::read_ns),
-            left_steal_ns: left.steal_ns,
-            left_idle_ns: left.idle_ns,
+            left_steal_ns: previous.steal_ns,
+            left_idle_ns: previous.idle_ns,
             generator_steal_ns: times(&mut self.generator_cpus).steal_ns,
             sockets: self.sockets_of(arm),
             left_sockets: self.sockets_of(before),
@@ -180,14 +181,13 @@ impl Watcher {
 
     /// Counts the sockets of an arm's namespace, or of the host if all arms share it.
     fn sockets_of(&mut self, arm: usize) -> Option<SocketCounts> {
-        let own = self.netstats.get_mut(arm);
-        own.or(self.shared.as_mut())?.sockets()
+        self.netstats.get_mut(arm).or(self.shared.as_mut())?.sockets()
     }
 
     /// Reads the times of an arm's CPUs.
     fn times_of(&mut self, arm: usize) -> CpuTimes {
-        let place = self.cpus_of.get(arm).copied();
-        let reader = place.and_then(|place| self.proxy_cpus.get_mut(place));
+        let index = self.cpus_of.get(arm).copied();
+        let reader = index.and_then(|index| self.proxy_cpus.get_mut(index));
         let read = reader.and_then(|reader| reader.read().ok());
         read.unwrap_or_default()
     }
@@ -259,12 +259,10 @@ impl Meters {
     /// Returns the hold-ups between the last two turns; this arm had the load then.
     fn since_last(&self, arm: usize) -> HoldUps {
         let meter = lock(&self.meter);
-        let of = |set: Option<&CpuSet>| set.and_then(|set| meter.held_up(set));
-        HoldUps {
-            proxy: of(self.proxies.get(arm)),
-            generator: of(self.generator.as_ref()),
-            origin: of(self.origin.as_ref()),
-        }
+        let [proxy, generator, origin] =
+            [self.proxies.get(arm), self.generator.as_ref(), self.origin.as_ref()]
+                .map(|set| set.and_then(|set| meter.held_up(set)));
+        HoldUps { proxy, generator, origin }
     }
 }
 
@@ -360,10 +358,9 @@ pub(super) fn sleep_until(at_ns: u64, stop: &AtomicBool) -> bool {
         if stop.load(Ordering::Relaxed) {
             return false;
         }
-        let left = at_ns.saturating_sub(crate::monotonic_ns());
-        match left {
+        match at_ns.saturating_sub(crate::monotonic_ns()) {
             0 => return true,
-            left => std::thread::sleep(Duration::from_nanos(left).min(LOOK)),
+            remaining => std::thread::sleep(Duration::from_nanos(remaining).min(LOOK)),
         }
     }
 }
@@ -415,8 +412,10 @@ mod tests {
         let pids = arms.map(|arm| vec![arm.0.id()]);
         let watcher = Watcher::open(&job, &pids, Vec::new(), None, SharedMeter::default()).unwrap();
         let all = std::sync::Mutex::new(Vec::new());
-        let tell = |reading: &Reading| all.lock().unwrap().push(*reading);
-        run(&job, watcher, &AtomicBool::new(false), &tell).unwrap();
+        run(&job, watcher, &AtomicBool::new(false), &|reading: &Reading| {
+            all.lock().unwrap().push(*reading);
+        })
+        .unwrap();
         all.into_inner().unwrap()
     }
 
@@ -426,38 +425,44 @@ mod tests {
         // What it takes to start is no rest's. On a busy machine both may not come to run for long.
         let stat = format!("/proc/{}/stat", quiet.0.id());
         wait_until(|| std::fs::read_to_string(&stat).is_ok_and(|text| text.contains("(sleep) S")));
-        let of = |all: &[Reading], arm, slice| {
-            let mut own = all.iter().filter(|reading| reading.arm == arm);
-            *own.find(|reading| reading.slice == slice).unwrap()
-        };
         let mut all = Vec::new();
         wait_until(|| {
             all = readings([&busy, &quiet], 20);
-            of(&all, 0, 3).rest_cpu_ns > 0 && of(&all, 0, 6).rest_cpu_ns > 0
+            find_reading(&all, 0, 3).rest_cpu_ns > 0 && find_reading(&all, 0, 6).rest_cpu_ns > 0
         });
         // Readings may come late, but one after the other. Who rests until a slice does so since its own two,
         // 20 ms into the one before last, and was seen to before the last one.
-        let at = |slice: usize| {
-            let reading = all.iter().find(|reading| reading.slice == slice).unwrap();
-            slice as u64 * 100 * MS + reading.late_ns
-        };
         for (arm, slice) in [(0, 3), (1, 5)] {
-            let least = at(slice) - at(slice - 1);
-            let most = at(slice + 1) - (slice as u64 - 2) * 100 * MS - 20 * MS;
-            let rest_ns = of(&all, arm, slice).rest_ns;
+            let least = read_at(&all, slice) - read_at(&all, slice - 1);
+            let most = read_at(&all, slice + 1) - (slice as u64 - 2) * 100 * MS - 20 * MS;
+            let rest_ns = find_reading(&all, arm, slice).rest_ns;
             assert!((least..=most).contains(&rest_ns), "{least} {rest_ns} {most}");
         }
         // Nothing between two slices of its own.
-        let worked = of(&all, 0, 3).proxy_cpu_ns - of(&all, 0, 0).proxy_cpu_ns;
-        assert!(of(&all, 0, 3).rest_cpu_ns <= worked);
+        let worked = find_reading(&all, 0, 3).proxy_cpu_ns - find_reading(&all, 0, 0).proxy_cpu_ns;
+        assert!(find_reading(&all, 0, 3).rest_cpu_ns <= worked);
         let none = (0, 0);
-        let rest = |arm, slice| (of(&all, arm, slice).rest_ns, of(&all, arm, slice).rest_cpu_ns);
-        assert_eq!(rest(0, 4), none);
-        assert!(rest(1, 5).1 < 2 * MS, "{:?}", rest(1, 5));
+        assert_eq!(rest_of(&all, 0, 4), none);
+        assert!(rest_of(&all, 1, 5).1 < 2 * MS, "{:?}", rest_of(&all, 1, 5));
         // The first slice of an arm has no rest before it.
-        assert_eq!(rest(1, 1), none);
+        assert_eq!(rest_of(&all, 1, 1), none);
 
         let all = readings([&busy, &quiet], 0);
         assert!(all.iter().all(|reading| reading.rest_ns == 0));
+    }
+
+    fn find_reading(all: &[Reading], arm: usize, slice: usize) -> Reading {
+        let mut readings = all.iter().filter(|reading| reading.arm == arm);
+        *readings.find(|reading| reading.slice == slice).unwrap()
+    }
+
+    fn read_at(all: &[Reading], slice: usize) -> u64 {
+        let reading = all.iter().find(|reading| reading.slice == slice).unwrap();
+        slice as u64 * 100 * MS + reading.late_ns
+    }
+
+    fn rest_of(all: &[Reading], arm: usize, slice: usize) -> (u64, u64) {
+        let reading = find_reading(all, arm, slice);
+        (reading.rest_ns, reading.rest_cpu_ns)
     }
 }

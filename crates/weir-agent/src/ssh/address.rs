@@ -31,14 +31,13 @@ impl Lookup {
                 None => SshError::Ended { host, how: ran.status.to_string(), words },
             });
         }
-        let told = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let configuration = String::from_utf8_lossy(&ran.stdout).into_owned();
         let (sender, receiver) = mpsc::channel();
-        let asks = move || {
-            // Nobody may be listening any more.
-            let _ = sender.send(resolve(&told));
-        };
         // Without a thread there is no address, which is no reason to have no agent.
-        let _ = thread::Builder::new().name("ssh-name".to_owned()).spawn(asks);
+        let _ = thread::Builder::new().name("ssh-name".to_owned()).spawn(move || {
+            // Nobody may be listening any more.
+            let _ = sender.send(resolve(&configuration));
+        });
         Ok(Lookup(receiver))
     }
 
@@ -75,9 +74,9 @@ mod tests {
 
     #[test]
     fn the_host_is_the_one_that_the_alias_stands_for() {
-        let told = "host web\nuser root\nhostname 192.0.2.7\nport 22\naddressfamily any\n";
-        assert_eq!(resolve(told), Some([192, 0, 2, 7].into()));
-        assert_eq!(resolve(&told.replace("any", "inet6")), None);
+        let configuration = "host web\nuser root\nhostname 192.0.2.7\nport 22\naddressfamily any\n";
+        assert_eq!(resolve(configuration), Some([192, 0, 2, 7].into()));
+        assert_eq!(resolve(&configuration.replace("any", "inet6")), None);
         assert_eq!(resolve("host web\n"), None);
     }
 }

@@ -206,17 +206,16 @@ pub(super) fn ended(
     status: Option<ExitStatus>,
     words: String,
 ) -> SshError {
-    let host = host.to_owned();
     if status.and_then(|status| status.code()) == Some(OWN_FAILURE) {
         return SshError::Connection {
-            host,
+            host: host.to_owned(),
             typed: typed.to_owned(),
             problem: Problem::of(&words),
             words,
         };
     }
     let how = status.map_or_else(|| "it did not end by itself".to_owned(), |s| s.to_string());
-    SshError::Ended { host, how, words }
+    SshError::Ended { host: host.to_owned(), how, words }
 }
 
 fn first_line(words: &str) -> &str {
@@ -248,10 +247,10 @@ mod tests {
     /// Messages as OpenSSH 9.2 writes them.
     #[test]
     fn the_words_of_ssh_are_understood() {
-        let known = [
+        let rows = [
             ("root@web: Permission denied (publickey).", Problem::Denied),
             (
-                "No ED25519 host key is known for web and you have requested strict checking.\n\
+                "No ED25519 host key is rows for web and you have requested strict checking.\n\
                  Host key verification failed.",
                 Problem::UnknownKey,
             ),
@@ -271,7 +270,7 @@ mod tests {
             ("something new", Problem::Other),
             ("", Problem::Other),
         ];
-        for (words, expected) in known {
+        for (words, expected) in rows {
             let error = failed(&format!("Warning: a banner\n{words}\n"));
             assert!(
                 matches!(error, SshError::Connection { problem, .. } if problem == expected),

@@ -103,16 +103,16 @@ pub struct Connected {
 /// Returns a client for an agent on another host. `place` is the agent's name in errors.
 pub fn client(place: &str, connected: Connected) -> Client {
     let Connected { reader, writer, session, hello, .. } = connected;
-    let server = Box::new(Far(session));
+    let server = Box::new(SshProcess(session));
     // A line that takes nothing for as long as an agent may be silent is cut.
     let writer = Patient::new(writer, |waited| waited < SILENCE);
     Client::over(place, hello, reader, writer, server).distant()
 }
 
 /// The ssh process of an agent.
-struct Far(Session);
+struct SshProcess(Session);
 
-impl Served for Far {
+impl Served for SshProcess {
     fn end(mut self: Box<Self>, at_most: Duration) {
         self.0.end(at_most);
     }
@@ -149,8 +149,8 @@ pub fn connect<'a>(
 
 fn installed(ssh: &Ssh<'_>, path: &Path, version: &str) -> Result<Connected, SshError> {
     let start = script::start_installed(path)?;
-    let what = format!("`{}`", path.display());
-    attempt(ssh, &start, version)?.map_err(|unanswered| unanswered.why(ssh, what))
+    let program = format!("`{}`", path.display());
+    attempt(ssh, &start, version)?.map_err(|unanswered| unanswered.why(ssh, program))
 }
 
 fn copied(ssh: &Ssh<'_>, weir: &Path, version: &str) -> Result<Connected, SshError> {
@@ -161,15 +161,15 @@ fn copied(ssh: &Ssh<'_>, weir: &Path, version: &str) -> Result<Connected, SshErr
         Ok(connected) => return Ok(connected),
         Err(unanswered) => unanswered,
     };
-    let what = "the copy of weir".to_owned();
+    let program = "the copy of weir".to_owned();
     let Some(machine) = unanswered.machine_without_copy() else {
-        return Err(unanswered.why(ssh, what));
+        return Err(unanswered.why(ssh, program));
     };
     same_machine(ssh, &machine)?;
     let file = File::open(weir).map_err(unreadable)?;
     copy(ssh, file, &script::copy(&hash, size))?;
     attempt(ssh, &start, version)?.map_err(|again| match again.machine_without_copy() {
-        None => again.why(ssh, what),
+        None => again.why(ssh, program),
         Some(_) => SshError::Copy {
             host: ssh.host().to_owned(),
             problem: CopyProblem::Vanished,
@@ -301,7 +301,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "abc").unwrap();
         // FIPS 180-4, the example of one block.
-        let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(hash(file.path()).unwrap(), (known.to_owned(), 3));
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hash(file.path()).unwrap(), (expected.to_owned(), 3));
     }
 }

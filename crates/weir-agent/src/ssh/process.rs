@@ -27,7 +27,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const CLEANING: Duration = Duration::from_millis(500);
 /// Interval at which an ending process is polled.
 const LOOK: Duration = Duration::from_millis(5);
-/// How often it is looked whether somebody asks for an end.
+/// Interval at which it is looked whether somebody asks for an end.
 const STOP_LOOK: Duration = Duration::from_millis(100);
 /// Time limit for reading the last output of an ended process.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const OUTPUT: usize = 64 << 10;
 /// Maximum number of bytes kept of output that came before a greeting.
 const NOISE: usize = 256;
 
-/// How long it may take to have an agent: so long, and only until somebody asks for an end.
+/// Limit on the time to have an agent: so long, and only until somebody asks for an end.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit<'a> {
     /// Time for everything together.
@@ -62,7 +62,7 @@ pub(super) struct Until<'a> {
 }
 
 impl Until<'_> {
-    /// What is left of the time; nothing once somebody has asked for an end.
+    /// Returns what is left of the time; nothing once somebody has asked for an end.
     fn left(&self) -> Duration {
         if self.stop.load(Ordering::Relaxed) {
             return Duration::ZERO;
@@ -178,20 +178,19 @@ impl<'a> Ssh<'a> {
     ) -> Result<(ChildStdout, ChildStdin, Session), SshError> {
         let mut ssh = self.command(command);
         let (stdout, stdin, session) = self.start(&mut ssh, Stdio::piped())?;
-        let stdin = stdin.ok_or_else(|| self.program(io::ErrorKind::BrokenPipe.into()))?;
-        Ok((stdout, stdin, session))
+        Ok((stdout, stdin.ok_or_else(|| self.broken_pipe())?, session))
     }
 
     /// Runs ssh until it ends.
     pub(super) fn run(&self, mut ssh: Command, stdin: Stdio) -> Result<Ran, SshError> {
         let (mut stdout, _, mut session) = self.start(&mut ssh, stdin)?;
         let mut patient = Patient::keeping(OUTPUT, &mut stdout, self.until);
-        let told = io::copy(&mut patient, &mut io::sink());
+        let copied = io::copy(&mut patient, &mut io::sink());
         let stdout = patient.seen;
         while !session.waited(STOP_LOOK.min(self.left())) && !self.left().is_zero() {}
         let status = session.end(Duration::ZERO);
         match status {
-            Some(status) if told.is_ok() => Ok(Ran { status, stdout, words: session.words() }),
+            Some(status) if copied.is_ok() => Ok(Ran { status, stdout, words: session.words() }),
             _ => Err(self.overdue(session.words())),
         }
     }
@@ -213,10 +212,13 @@ impl<'a> Ssh<'a> {
             host: self.place.host.clone(),
             typed: self.typed.clone(),
         };
-        let broken = || self.program(io::ErrorKind::BrokenPipe.into());
-        let stderr = stderr.ok_or_else(broken)?;
-        session.words = Some(Words::gather(stderr).map_err(|source| self.program(source))?);
-        Ok((stdout.ok_or_else(broken)?, stdin, session))
+        let stderr_pipe = stderr.ok_or_else(|| self.broken_pipe())?;
+        session.words = Some(Words::gather(stderr_pipe).map_err(|source| self.program(source))?);
+        Ok((stdout.ok_or_else(|| self.broken_pipe())?, stdin, session))
+    }
+
+    fn broken_pipe(&self) -> SshError {
+        self.program(io::ErrorKind::BrokenPipe.into())
     }
 
     fn program(&self, source: io::Error) -> SshError {
@@ -355,8 +357,7 @@ impl<'a> Patient<'a> {
     }
 
     fn keeping(keep: usize, from: &'a mut ChildStdout, until: Until<'a>) -> Patient<'a> {
-        let seen = Vec::new();
-        Patient { from, until, keep, seen }
+        Patient { from, until, keep, seen: Vec::new() }
     }
 
     /// Reads the rest of the output, at most for this time, and returns the beginning of the output.
@@ -369,13 +370,13 @@ impl<'a> Patient<'a> {
 
     fn wait(&self) -> io::Result<()> {
         loop {
-            let left = self.until.left().min(STOP_LOOK);
-            if left.is_zero() {
+            let remaining = self.until.left().min(STOP_LOOK);
+            if remaining.is_zero() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             let timeout = Timespec {
-                tv_sec: left.as_secs().cast_signed(),
-                tv_nsec: left.subsec_nanos().into(),
+                tv_sec: remaining.as_secs().cast_signed(),
+                tv_nsec: remaining.subsec_nanos().into(),
             };
             let fd = self.from.as_fd();
             match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {

@@ -50,11 +50,12 @@ pub(super) fn start_copy(hash: &str) -> String {
 /// # Errors
 /// The path has a character that is special to a shell.
 pub(super) fn start_installed(path: &Path) -> Result<String, SshError> {
-    let plain = |text: &&str| {
-        let special = |c: char| c.is_control() || "'\"\\$`!".contains(c);
-        !text.is_empty() && !text.starts_with('-') && !text.contains(special)
-    };
-    let Some(text) = path.to_str().filter(plain) else {
+    let plain = path.to_str().filter(|text| {
+        !text.is_empty()
+            && !text.starts_with('-')
+            && !text.contains(|c: char| c.is_control() || "'\"\\$`!".contains(c))
+    });
+    let Some(text) = plain else {
         return Err(SshError::RemotePath(path.to_owned()));
     };
     Ok(quoted(&format!("exec \"{text}\" agent")))
@@ -140,10 +141,10 @@ mod tests {
         /// Returns the paths of all files below the copies' folder.
         fn left(&self) -> Vec<String> {
             let mut names = Vec::new();
-            for folder in fs::read_dir(self.copies()).unwrap() {
-                let folder = folder.unwrap().path();
-                for file in fs::read_dir(&folder).unwrap() {
-                    let file = file.unwrap().path();
+            for entry in fs::read_dir(self.copies()).unwrap() {
+                let folder = entry.unwrap().path();
+                for entry in fs::read_dir(&folder).unwrap() {
+                    let file = entry.unwrap().path();
                     let name = file.strip_prefix(self.copies()).unwrap();
                     names.push(name.to_str().unwrap().to_owned());
                 }
@@ -221,23 +222,23 @@ mod tests {
     #[test]
     fn the_two_copies_that_were_used_last_are_kept() {
         let host = Host::new();
-        let long_ago = |hash: &str, days: u64| {
-            let folder = fs::File::open(host.copies().join(hash)).unwrap();
-            let day = std::time::Duration::from_secs(24 * 3600);
-            let then = std::time::SystemTime::now() - day * u32::try_from(days).unwrap();
-            folder.set_modified(then).unwrap();
-        };
         let (first, _) = host.copy(&program(1));
-        long_ago(&first, 3);
+        age_copy(&host, &first, 3);
         let (second, _) = host.copy(&program(2));
-        long_ago(&second, 2);
+        age_copy(&host, &second, 2);
         // What a copying that was killed has left goes with its copy.
         fs::write(host.copies().join(&second).join("weir.123"), "half").unwrap();
-        long_ago(&second, 2);
+        age_copy(&host, &second, 2);
         host.run(&start_copy(&first), b"");
         let (third, _) = host.copy(&program(3));
-        let mut kept = [format!("{first}/weir"), format!("{third}/weir")];
-        kept.sort();
-        assert_eq!(host.left(), kept);
+        let mut expected = [format!("{first}/weir"), format!("{third}/weir")];
+        expected.sort();
+        assert_eq!(host.left(), expected);
+    }
+
+    fn age_copy(host: &Host, hash: &str, days: u32) {
+        let folder = fs::File::open(host.copies().join(hash)).unwrap();
+        let day = std::time::Duration::from_secs(24 * 3600);
+        folder.set_modified(std::time::SystemTime::now() - day * days).unwrap();
     }
 }

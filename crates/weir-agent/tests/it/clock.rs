@@ -36,9 +36,8 @@ fn agent(ahead_ns: i64) -> Client {
             frame::write(&mut theirs, &Reply { id, body }).expect("somebody listens");
         }
     });
-    let clone = || own.try_clone().expect("a descriptor");
-    let (reader, cut) = (clone(), Cut(clone()));
-    Client::greet("far", "test", reader, own, Box::new(cut)).expect("it greets")
+    let [reader, cut] = [(); 2].map(|()| own.try_clone().expect("a descriptor"));
+    Client::greet("far", "test", reader, own, Box::new(Cut(cut))).expect("it greets")
 }
 
 #[test]

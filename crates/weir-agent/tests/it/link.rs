@@ -8,7 +8,7 @@ use weir_agent::Client;
 use weir_agent::message::{FactsJob, LinkFigures, LinkJob, LinkListener, LinkWay, NetworksJob};
 use weir_host::{HostError, Network, Wire, connect, may_have_networks};
 use weir_model::quantity::CpuSet;
-use weir_model::record::{Carried, LinkEnd, TripKind};
+use weir_model::record::{LinkEnd, TripKind};
 
 use crate::samples::agent;
 use crate::ssh_support::wait_until;
@@ -27,11 +27,11 @@ const COUNTED_S: f64 = 0.16;
 fn linked() -> Result<[Network; 2], HostError> {
     may_have_networks()?;
     let networks = [(); 2].map(|()| Network::create().expect("a namespace"));
-    let wire = |last| Wire {
+    let wires = [1, 2].map(|last| Wire {
         name: "link".to_owned(),
         addresses: vec![(Ipv4Addr::new(10, 0, 0, last), 24)],
-    };
-    let linked = connect((&networks[0], &wire(1)), (&networks[1], &wire(2)), MTU);
+    });
+    let linked = connect((&networks[0], &wires[0]), (&networks[1], &wires[1]), MTU);
     linked.expect("a link");
     Ok(networks)
 }
@@ -45,8 +45,7 @@ fn measured([from, to]: &[Client; 2]) -> LinkFigures {
 }
 
 fn way_to(at: SocketAddr, secret: u64) -> LinkJob {
-    let way = LinkWay::Listener { at, secret };
-    LinkJob { way, cpus: cpus() }
+    LinkJob { way: LinkWay::Listener { at, secret }, cpus: cpus() }
 }
 
 /// A child process that is killed on drop.
@@ -104,7 +103,7 @@ fn the_kernel_has_carried_what_is_told_and_iperf3_finds_no_more_than_twice_as_mu
     let from = &networks[0];
     wait_until("iperf3 serves", || from.within(|| iperf3(&[])).unwrap().is_some());
     let agents = [0, 1].map(|side| networks[side].within(agent).unwrap());
-    let mut seen = [(); 4].map(|()| Vec::new());
+    let mut rates = [(); 4].map(|()| Vec::new());
     // Both take turns, because others use this machine too.
     let mut ratios = [0.0; 2];
     for round in 1..=8 {
@@ -113,16 +112,16 @@ fn the_kernel_has_carried_what_is_told_and_iperf3_finds_no_more_than_twice_as_mu
         assert_eq!(ours.unmeasured, [], "the link is there");
         let after = carried(&networks[1]);
         let theirs = [&[][..], &["-R"]].map(|way| from.within(|| iperf3(way)).unwrap().unwrap());
-        let rate = |carried: Option<Carried>| carried.unwrap().bytes_per_s;
-        for (told, counted) in
-            [(ours.forth, after[0] - before[0]), (ours.back, after[1] - before[1])]
+        let reported = [ours.forth, ours.back].map(|carried| carried.unwrap().bytes_per_s);
+        for (rate, counted) in
+            reported.into_iter().zip([after[0] - before[0], after[1] - before[1]])
         {
-            let told = rate(told) * COUNTED_S;
-            assert!(told <= counted as f64, "{told} bytes are told, {counted} were carried");
+            let bytes = rate * COUNTED_S;
+            assert!(bytes <= counted as f64, "{bytes} bytes are told, {counted} were carried");
         }
-        let all = [rate(ours.forth), rate(ours.back), theirs[0], theirs[1]];
-        seen.iter_mut().zip(all).for_each(|(seen, rate)| seen.push(rate));
-        let [forth, back, to, from] = [0, 1, 2, 3].map(|place| best(&seen[place]));
+        let all = [reported[0], reported[1], theirs[0], theirs[1]];
+        rates.iter_mut().zip(all).for_each(|(rates, rate)| rates.push(rate));
+        let [forth, back, to, from] = [0, 1, 2, 3].map(|place| best(&rates[place]));
         ratios = [forth / to, back / from];
         println!(
             "round {round}: weir {forth:.3e} and {back:.3e} B/s, iperf3 {to:.3e} and {from:.3e} B/s"
@@ -140,13 +139,13 @@ fn between_hosts_the_path_is_known_and_round_trips_are_counted() {
         return;
     };
     let agents = [0, 1].map(|side| networks[side].within(agent).unwrap());
-    let found = measured(&agents);
-    assert_eq!(found.mtu, Some(MTU));
-    assert!(found.trips.count >= 10 && found.trips.p50_ns > 0, "{found:?}");
-    assert!(found.forth.is_some() && found.back.is_some(), "{found:?}");
+    let figures = measured(&agents);
+    assert_eq!(figures.mtu, Some(MTU));
+    assert!(figures.trips.count >= 10 && figures.trips.p50_ns > 0, "{figures:?}");
+    assert!(figures.forth.is_some() && figures.back.is_some(), "{figures:?}");
     // Where nobody listens any more it is said whom it was about.
-    let error = agents[0].ask(way_to(found.peer, 7)).unwrap_err();
-    assert!(error.to_string().contains(&found.peer.to_string()), "{error}");
+    let error = agents[0].ask(way_to(figures.peer, 7)).unwrap_err();
+    assert!(error.to_string().contains(&figures.peer.to_string()), "{error}");
 }
 
 #[test]
@@ -163,19 +162,19 @@ fn who_does_not_know_the_secret_is_not_answered() {
 fn to_a_server_of_others_connections_are_opened_and_nothing_is_said() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = server.local_addr().unwrap();
-    let job = || LinkJob { way: LinkWay::Connect(at), cpus: cpus() };
-    let found = agent().ask(job()).unwrap();
-    assert_eq!((found.trips.by, found.trips.count), (TripKind::Connect, 10));
-    assert_eq!((found.forth, found.back), (None, None));
-    assert_eq!(found.unmeasured[0].what, "bytes per second");
+    let job = LinkJob { way: LinkWay::Connect(at), cpus: cpus() };
+    let figures = agent().ask(job.clone()).unwrap();
+    assert_eq!((figures.trips.by, figures.trips.count), (TripKind::Connect, 10));
+    assert_eq!((figures.forth, figures.back), (None, None));
+    assert_eq!(figures.unmeasured[0].what, "bytes per second");
     server.set_nonblocking(true).unwrap();
-    let mut said = Vec::new();
+    let mut received = Vec::new();
     for mut opened in server.incoming().map_while(Result::ok) {
-        opened.read_to_end(&mut said).unwrap();
+        opened.read_to_end(&mut received).unwrap();
     }
-    assert!(said.is_empty(), "{said:?}");
+    assert!(received.is_empty(), "{received:?}");
     drop(server);
-    let error = agent().ask(job()).unwrap_err().to_string();
+    let error = agent().ask(job).unwrap_err().to_string();
     assert!(error.contains("refused"), "{error}");
 }
 
@@ -185,15 +184,15 @@ fn namespaces_of_an_arm_are_measured_without_any_arm() {
         println!("left out: {error}");
         return;
     }
-    let agent = agent();
+    let client = agent();
     let ways = [(LinkEnd::Proxy, "10.213.0.254"), (LinkEnd::Origin, "10.214.0.1")];
     for (to, address) in ways {
         let networks = NetworksJob { mtu: MTU, sources: 1 };
-        let way = LinkWay::Namespaces { networks, to, cpus: cpus() };
-        let found = agent.ask(LinkJob { way, cpus: cpus() }).unwrap();
-        assert_eq!(found.peer.ip().to_string(), address);
-        assert_eq!((found.mtu, &found.unmeasured[..]), (Some(MTU), &[][..]));
-        assert!(found.forth.is_some() && found.back.is_some());
+        let namespaces = LinkWay::Namespaces { networks, to, cpus: cpus() };
+        let figures = client.ask(LinkJob { way: namespaces, cpus: cpus() }).unwrap();
+        assert_eq!(figures.peer.ip().to_string(), address);
+        assert_eq!((figures.mtu, &figures.unmeasured[..]), (Some(MTU), &[][..]));
+        assert!(figures.forth.is_some() && figures.back.is_some());
     }
 }
 
@@ -206,12 +205,12 @@ fn a_host_says_how_it_is_built_and_what_it_cannot_read() {
         ..FactsJob::default()
     };
     let facts = agent().ask(job).unwrap();
-    let why = |what: &str| facts.unmeasured.iter().find(|one| one.what.contains(what));
-    assert_eq!(facts.governors.is_empty(), why("governor").is_some(), "{facts:?}");
-    assert_eq!(facts.nodes.is_empty(), why("NUMA").is_some(), "{facts:?}");
-    assert_eq!(facts.watched_ns == 0, why("hold-ups").is_some(), "{facts:?}");
+    let find = |what: &str| facts.unmeasured.iter().find(|one| one.what.contains(what));
+    assert_eq!(facts.governors.is_empty(), find("governor").is_some(), "{facts:?}");
+    assert_eq!(facts.nodes.is_empty(), find("NUMA").is_some(), "{facts:?}");
+    assert_eq!(facts.watched_ns == 0, find("hold-ups").is_some(), "{facts:?}");
     assert_eq!(facts.held_up.generator, None, "no generator is here");
-    let loopback = why("127.0.0.1").unwrap();
+    let loopback = find("127.0.0.1").unwrap();
     assert_eq!(loopback.why, "lo is not a card's");
     let nobody = agent().ask(FactsJob::default()).unwrap_err();
     assert!(nobody.to_string().contains("without roles"), "{nobody}");

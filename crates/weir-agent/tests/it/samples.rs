@@ -54,8 +54,9 @@ fn job(ms: u64) -> SampleJob {
 fn samples_are_told_until_they_are_stopped_and_once_more_then() {
     let (readings, end) = told(&agent(), job(60_000));
     assert_eq!(readings.len(), 2);
-    let at = |rows: &[SampleRow]| rows.iter().map(|row| row.at_ns).max();
-    assert!(at(&readings[0]) < at(&readings[1]));
+    let [first, second] =
+        [0, 1].map(|index: usize| readings[index].iter().map(|row| row.at_ns).max());
+    assert!(first < second);
     for table in ["cpus", "host", "network"] {
         assert!(readings[1].iter().any(|row| row.table == table), "{table}");
     }
@@ -64,13 +65,13 @@ fn samples_are_told_until_they_are_stopped_and_once_more_then() {
 
 #[test]
 fn intervals_and_arms_that_make_no_sense_are_refused() {
-    let agent = agent();
+    let client = agent();
     let of_arm = SampleJob { proxies: vec![3], ..job(100) };
     let wrong = [(job(0), "samples every"), (job(99), "samples every")];
     for (job, words) in
         wrong.into_iter().chain([(job(60_001), "samples every"), (of_arm, "no arm in slot 3")])
     {
-        let (readings, end) = told(&agent, job);
+        let (readings, end) = told(&client, job);
         assert_eq!(readings.len(), 0);
         let error = end.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");

@@ -25,12 +25,11 @@ fn the_first_connection_copies_and_the_second_finds_it() {
     assert_eq!(first.hello.weir, "one");
     assert_eq!(first.address, Some([127, 0, 0, 1].into()));
     assert_eq!(host.logins(), 3, "asked, copied, started");
-    let copies = || fs::read_dir(host.copies()).unwrap().count();
-    assert_eq!(copies(), 1);
+    assert_eq!(fs::read_dir(host.copies()).unwrap().count(), 1);
 
     let second = host.connect(&weir).expect("the agent is there");
     assert_eq!(host.logins(), 4);
-    assert_eq!(copies(), 1);
+    assert_eq!(fs::read_dir(host.copies()).unwrap().count(), 1);
     drop(second);
 
     // Its input ends, then it does.
@@ -43,27 +42,27 @@ fn the_first_connection_copies_and_the_second_finds_it() {
 
 #[test]
 fn the_copy_is_compressed_on_its_way_and_nothing_else_is() {
+    const COMPRESSES: &str = "Enabling compression";
     let Some(host) = Host::start_with("LogLevel DEBUG1\n", "") else {
         return;
     };
     let weir = agent(host.folder.path(), "one");
-    let enabled = || host.logged("Enabling compression");
-    let mut place = host.place();
-    connect(&place, &weir, "test", PATIENCE).expect("the agent is copied");
-    assert_eq!(enabled(), 0, "the user does not want it");
+    let mut destination = host.place();
+    connect(&destination, &weir, "test", PATIENCE).expect("the agent is copied");
+    assert_eq!(host.logged(COMPRESSES), 0, "the user does not want it");
     fs::remove_dir_all(host.copies()).unwrap();
     let logins = host.logins();
-    let at = place.options.iter().position(|word| word == UNCOMPRESSED);
-    place.options.drain(at.unwrap() - 1..=at.unwrap());
-    connect(&place, &weir, "test", PATIENCE).expect("the agent is copied");
+    let at = destination.options.iter().position(|word| word == UNCOMPRESSED);
+    destination.options.drain(at.unwrap() - 1..=at.unwrap());
+    connect(&destination, &weir, "test", PATIENCE).expect("the agent is copied");
     assert_eq!(host.logins() - logins, 3);
-    let told = enabled();
+    let compressed = host.logged(COMPRESSES);
     // sshd says it more than once of a session; of these three all are compressed.
     fs::remove_dir_all(host.copies()).unwrap();
-    place.options.push("-oCompression=yes".to_owned());
-    connect(&place, &weir, "test", PATIENCE).expect("the agent is copied");
-    assert_eq!(enabled() - told, 3 * told, "one of three was compressed");
-    assert!(told > 0);
+    destination.options.push("-oCompression=yes".to_owned());
+    connect(&destination, &weir, "test", PATIENCE).expect("the agent is copied");
+    assert_eq!(host.logged(COMPRESSES) - compressed, 3 * compressed, "one of three was compressed");
+    assert!(compressed > 0);
 }
 
 #[test]
@@ -80,21 +79,24 @@ fn another_weir_is_copied_again_and_old_ones_are_removed() {
 #[test]
 fn a_connection_that_the_user_shares_is_used_and_left_open() {
     let Some(host) = Host::start() else { return };
-    let mut place = host.place();
+    let mut destination = host.place();
     let socket = format!("ControlPath={}", host.folder.path().join("mux").display());
     for option in ["ControlMaster=auto", "ControlPersist=30", &socket] {
-        place.options.extend(["-o".to_owned(), option.to_owned()]);
+        destination.options.extend(["-o".to_owned(), option.to_owned()]);
     }
     let weir = agent(host.folder.path(), "one");
     for _ in 0..2 {
-        let mut connected = connect(&place, &weir, "test", PATIENCE).expect("it is there");
+        let mut connected = connect(&destination, &weir, "test", PATIENCE).expect("it is there");
         drop(connected.writer);
         let status = connected.session.end(LONG).expect("it ends by itself");
         assert!(status.success(), "{status}: {}", connected.session.words());
     }
     assert_eq!(host.logins(), 1);
-    let left = Command::new("ssh").args(&place.options).args(["-O", "exit", &place.host]).output();
-    assert!(left.is_ok_and(|output| output.status.success()));
+    let exit = Command::new("ssh")
+        .args(&destination.options)
+        .args(["-O", "exit", &destination.host])
+        .output();
+    assert!(exit.is_ok_and(|output| output.status.success()));
 }
 
 #[test]
@@ -103,8 +105,8 @@ fn when_ssh_is_killed_the_agents_input_ends() {
     let weir = agent(host.folder.path(), "one");
     let mut connected = host.connect(&weir).expect("the agent is copied");
     signal(connected.session.pid(), Signal::KILL);
-    let mut rest = Vec::new();
-    connected.reader.read_to_end(&mut rest).expect("it ends");
+    let mut remaining = Vec::new();
+    connected.reader.read_to_end(&mut remaining).expect("it ends");
     assert!(matches!(connected.session.lost(), SshError::Ended { .. }));
     assert!(!exists(connected.session.pid()), "no zombie is left");
     let ended = host.folder.path().join("one.ended");
@@ -122,8 +124,8 @@ fn a_host_that_stops_answering_is_noticed() {
         signal(pid, Signal::STOP);
     }
     // Nobody speaks; ssh notices by itself.
-    let mut rest = Vec::new();
-    connected.reader.read_to_end(&mut rest).expect("it ends");
+    let mut remaining = Vec::new();
+    connected.reader.read_to_end(&mut remaining).expect("it ends");
     let error = connected.session.lost();
     stopped.retain(|&pid| exists(pid));
     for pid in stopped {
@@ -157,15 +159,15 @@ fn ctrl_c_does_not_reach_ssh() {
 fn an_installed_agent_is_run_where_it_is() {
     let Some(host) = Host::start() else { return };
     let installed = agent(host.folder.path(), "installed");
-    let mut place = host.place();
-    place.remote = Some(installed);
+    let mut destination = host.place();
+    destination.remote = Some(installed);
     let nowhere = PathBuf::from("/nowhere");
-    let connected = connect(&place, &nowhere, "test", PATIENCE).expect("it is there");
+    let connected = connect(&destination, &nowhere, "test", PATIENCE).expect("it is there");
     assert_eq!(connected.hello.weir, "installed");
     assert!(!host.copies().exists(), "nothing is copied");
 
-    place.remote = Some(PathBuf::from("/nowhere/weir"));
-    let error = connect(&place, &nowhere, "test", PATIENCE).expect_err("it is not there");
+    destination.remote = Some(PathBuf::from("/nowhere/weir"));
+    let error = connect(&destination, &nowhere, "test", PATIENCE).expect_err("it is not there");
     assert!(matches!(error, SshError::CannotRun { .. }), "{error}");
     assert!(error.to_string().contains("/nowhere/weir"), "{error}");
 }
@@ -175,9 +177,10 @@ fn an_installed_agent_of_another_version_is_refused_with_both() {
     let Some(host) = Host::start() else { return };
     let hello = r#"{"magic":"weir-agent","protocol":99,"weir":"9.9"}"#;
     let text = format!("#!/bin/sh\nprintf '\\000\\000\\000\\{:03o}%s' '{hello}'\n", hello.len());
-    let mut place = host.place();
-    place.remote = Some(program(host.folder.path(), "later", &text));
-    let error = connect(&place, &PathBuf::new(), "test", PATIENCE).expect_err("it is another");
+    let mut destination = host.place();
+    destination.remote = Some(program(host.folder.path(), "later", &text));
+    let error =
+        connect(&destination, &PathBuf::new(), "test", PATIENCE).expect_err("it is another");
     assert!(
         matches!(&error, SshError::Greeting { source: HelloError::Version { theirs: 99, .. }, .. }),
         "{error}"

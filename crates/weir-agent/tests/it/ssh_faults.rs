@@ -49,10 +49,10 @@ fn an_account_that_wants_a_password_is_an_error() {
 fn a_jump_host_cannot_ask_either() {
     const INSIDE: &str = "WEIR_TEST_ON_A_TERMINAL";
     if std::env::var_os(INSIDE).is_none() {
-        let own = std::env::current_exe().expect("a test knows its executable");
+        let executable = std::env::current_exe().expect("a test knows its executable");
         let name = "ssh_faults::a_jump_host_cannot_ask_either";
         let inside = Command::new("script")
-            .args(["-qec", &format!("{} --exact {name}", own.display()), "/dev/null"])
+            .args(["-qec", &format!("{} --exact {name}", executable.display()), "/dev/null"])
             .env(INSIDE, "1")
             .stdin(Stdio::null())
             .output();
@@ -66,11 +66,11 @@ fn a_jump_host_cannot_ask_either() {
     }
     let Some(host) = Host::start() else { return };
     let weir = agent(host.folder.path(), "one");
-    let mut place = host.place();
+    let mut destination = host.place();
     // ssh takes a host that is its own jump host for a loop, and goes by the name.
     let jump = format!("localhost:{}", host.port);
-    place.options.extend(["-J".to_owned(), jump]);
-    let error = connect(&place, &weir, "test", PATIENCE).expect_err("nobody knows its key");
+    destination.options.extend(["-J".to_owned(), jump]);
+    let error = connect(&destination, &weir, "test", PATIENCE).expect_err("nobody knows its key");
     assert!(matches!(error, SshError::Connection { problem: Problem::UnknownKey, .. }), "{error}");
 }
 
@@ -91,23 +91,26 @@ fn a_key_with_a_passphrase_is_an_error() {
 fn unknown_and_changed_host_keys_are_errors() {
     let Some(host) = Host::start() else { return };
     let weir = agent(host.folder.path(), "one");
-    let place = host.place();
-    let fails = || match connect(&place, &weir, "test", PATIENCE) {
+    let destination = host.place();
+    host.know_nothing();
+    assert_eq!(find_problem(&destination, &weir), Problem::UnknownKey);
+    host.know("other_key");
+    assert_eq!(find_problem(&destination, &weir), Problem::ChangedKey);
+    let known_hosts = fs::read_to_string(host.folder.path().join("known_hosts")).unwrap();
+    let other_key = fs::read_to_string(host.folder.path().join("other_key.pub")).unwrap();
+    assert!(known_hosts.ends_with(&other_key), "ssh must not have learned anything");
+}
+
+fn find_problem(destination: &SshPlace, weir: &Path) -> Problem {
+    match connect(destination, weir, "test", PATIENCE) {
         Err(SshError::Connection { problem, .. }) => problem,
         other => panic!("{other:?}"),
-    };
-    host.know_nothing();
-    assert_eq!(fails(), Problem::UnknownKey);
-    host.know("other_key");
-    assert_eq!(fails(), Problem::ChangedKey);
-    let known = fs::read_to_string(host.folder.path().join("known_hosts")).unwrap();
-    let other = fs::read_to_string(host.folder.path().join("other_key.pub")).unwrap();
-    assert!(known.ends_with(&other), "ssh must not have learned anything");
+    }
 }
 
 #[test]
 fn a_port_where_nobody_listens_is_an_error() {
-    let mut place = SshPlace::new("127.0.0.1");
+    let mut destination = SshPlace::new("127.0.0.1");
     // Nobody listens on what a test has bound and does not listen on.
     let socket = rustix::net::socket(
         rustix::net::AddressFamily::INET,
@@ -118,8 +121,8 @@ fn a_port_where_nobody_listens_is_an_error() {
     rustix::net::bind(&socket, &std::net::SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = rustix::net::getsockname(&socket).unwrap();
     let port = std::net::SocketAddr::try_from(address).unwrap().port();
-    place.options = ["-F", "none", "-p", &port.to_string()].map(str::to_owned).to_vec();
-    let Some(error) = without_a_host(&place, PATIENCE) else {
+    destination.options = ["-F", "none", "-p", &port.to_string()].map(str::to_owned).to_vec();
+    let Some(error) = without_a_host(&destination, PATIENCE) else {
         return;
     };
     assert!(matches!(error, SshError::Connection { problem: Problem::Refused, .. }), "{error}");
@@ -129,9 +132,9 @@ fn a_port_where_nobody_listens_is_an_error() {
 fn a_host_that_says_nothing_is_given_up_in_time() {
     let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = silent.local_addr().unwrap().port().to_string();
-    let mut place = SshPlace::new("127.0.0.1");
-    place.options = ["-F", "none", "-p", &port].map(str::to_owned).to_vec();
-    let Some(error) = without_a_host(&place, Duration::from_secs(3)) else {
+    let mut destination = SshPlace::new("127.0.0.1");
+    destination.options = ["-F", "none", "-p", &port].map(str::to_owned).to_vec();
+    let Some(error) = without_a_host(&destination, Duration::from_secs(3)) else {
         return;
     };
     assert!(
@@ -145,27 +148,27 @@ fn a_host_that_says_nothing_is_given_up_in_time() {
 
 #[test]
 fn names_and_options_that_ssh_does_not_know_are_errors() {
-    let mut place = SshPlace::new("no-such-host.invalid");
-    place.options = ["-F", "none"].map(str::to_owned).to_vec();
-    let Some(error) = without_a_host(&place, PATIENCE) else {
+    let mut destination = SshPlace::new("no-such-host.invalid");
+    destination.options = ["-F", "none"].map(str::to_owned).to_vec();
+    let Some(error) = without_a_host(&destination, PATIENCE) else {
         return;
     };
     assert!(matches!(error, SshError::Connection { problem: Problem::Unresolved, .. }), "{error}");
-    place.options = ["-o", "NoSuchOption=1"].map(str::to_owned).to_vec();
-    let error = without_a_host(&place, PATIENCE).expect("ssh is there");
+    destination.options = ["-o", "NoSuchOption=1"].map(str::to_owned).to_vec();
+    let error = without_a_host(&destination, PATIENCE).expect("ssh is there");
     assert!(matches!(error, SshError::Configuration { .. }) && error.is_input(), "{error}");
     assert!(error.to_string().contains("nosuchoption"), "{error}");
-    place.program = "/nowhere/ssh".into();
-    let error = without_a_host(&place, PATIENCE).expect("it is another program");
+    destination.program = "/nowhere/ssh".into();
+    let error = without_a_host(&destination, PATIENCE).expect("it is another program");
     assert!(matches!(error, SshError::Program { .. }), "{error}");
 }
 
 #[test]
 fn an_ssh_that_somebody_kills_is_no_fault_of_the_options() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut place = SshPlace::new("no-such-host.invalid");
-    place.program = program(folder.path(), "ssh", "#!/bin/sh\nkill -KILL $$\n");
-    let error = without_a_host(&place, PATIENCE).expect("it is there");
+    let mut destination = SshPlace::new("no-such-host.invalid");
+    destination.program = program(folder.path(), "ssh", "#!/bin/sh\nkill -KILL $$\n");
+    let error = without_a_host(&destination, PATIENCE).expect("it is there");
     assert!(matches!(error, SshError::Ended { .. }) && !error.is_input(), "{error}");
     assert!(error.to_string().contains("signal: 9"), "{error}");
 }
@@ -173,7 +176,7 @@ fn an_ssh_that_somebody_kills_is_no_fault_of_the_options() {
 #[test]
 fn a_wish_to_end_is_heard_while_there_is_no_agent_yet() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut place = SshPlace::new("192.0.2.1");
+    let mut destination = SshPlace::new("192.0.2.1");
     for script in [
         // ssh -G never ends; a greeting never comes, as noise on standard error does, or byte by byte.
         "exec sleep 60",
@@ -181,7 +184,7 @@ fn a_wish_to_end_is_heard_while_there_is_no_agent_yet() {
         "[ $1 = -G ] && exit 0\nwhile :; do echo noise >&2; done",
         "[ $1 = -G ] && exit 0\nprintf '\\0\\0\\1\\0'; while :; do printf x; sleep 0.1; done",
     ] {
-        place.program = program(folder.path(), "ssh", &format!("#!/bin/sh\n{script}\n"));
+        destination.program = program(folder.path(), "ssh", &format!("#!/bin/sh\n{script}\n"));
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -191,7 +194,7 @@ fn a_wish_to_end_is_heard_while_there_is_no_agent_yet() {
             let (at_most, stop, begun) = (PATIENCE, &stop, Instant::now());
             let limit = Limit { at_most, stop };
             let error =
-                connect(&place, Path::new("/bin/true"), "test", limit).expect_err("no agent");
+                connect(&destination, Path::new("/bin/true"), "test", limit).expect_err("no agent");
             assert!(matches!(error, SshError::Interrupted(_)), "{script}: {error}");
             assert!(begun.elapsed() < Duration::from_secs(10), "{script}");
         });

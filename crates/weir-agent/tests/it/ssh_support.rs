@@ -92,17 +92,16 @@ impl Host {
             let log = gather(&mut sshd);
             let listens =
                 || log.lock().expect("no reader of the log panics").contains("Server listening on");
-            let ended = |sshd: &mut Child| sshd.try_wait().is_ok_and(|status| status.is_some());
-            wait_until("sshd", || listens() || ended(&mut sshd));
-            if listens() && !ended(&mut sshd) {
+            wait_until("sshd", || listens() || has_ended(&mut sshd));
+            if listens() && !has_ended(&mut sshd) {
                 return Some(Host { sshd, address: site.address, port, folder, log });
             }
-            let said = log.lock().expect("no reader of the log panics").clone();
-            if said.contains("Operation not permitted") || said.contains("unshare failed") {
-                skipped(&format!("no mount namespace to be had here: {said}"));
+            let log_text = log.lock().expect("no reader of the log panics").clone();
+            if log_text.contains("Operation not permitted") || log_text.contains("unshare failed") {
+                skipped(&format!("no mount namespace to be had here: {log_text}"));
                 return None;
             }
-            assert!(said.contains("Address already in use"), "sshd: {said}");
+            assert!(log_text.contains("Address already in use"), "sshd: {log_text}");
         }
         panic!("ten free ports were taken by others")
     }
@@ -124,29 +123,32 @@ impl Host {
 
     /// Returns the place for ssh, without the user's own configuration.
     pub(crate) fn place(&self) -> SshPlace {
-        let file = |name: &str| self.folder.path().join(name).display().to_string();
-        let mut place = SshPlace::new(self.address.to_string());
-        place.options = vec![
+        let mut destination = SshPlace::new(self.address.to_string());
+        destination.options = vec![
             "-F".to_owned(),
             "none".to_owned(),
             "-p".to_owned(),
             self.port.to_string(),
             "-i".to_owned(),
-            file("key"),
+            self.path_of("key"),
         ];
-        let known = format!("UserKnownHostsFile={}", file("known_hosts"));
+        let known_hosts = format!("UserKnownHostsFile={}", self.path_of("known_hosts"));
         for option in [
             "IdentitiesOnly=yes",
             "IdentityAgent=none",
             "GlobalKnownHostsFile=/dev/null",
             // A weir with debug information is large and the line short.
             UNCOMPRESSED,
-            &known,
+            &known_hosts,
         ] {
-            place.options.extend(["-o".to_owned(), option.to_owned()]);
+            destination.options.extend(["-o".to_owned(), option.to_owned()]);
         }
         self.know("host_key");
-        place
+        destination
+    }
+
+    fn path_of(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
     }
 
     /// Makes ssh trust this key as the host's.
@@ -191,12 +193,12 @@ impl Drop for Host {
         // does not is killed from its leaves on, so that every parent can wait for its children.
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            let left = self.processes();
-            if left.is_empty() {
+            let processes = self.processes();
+            if processes.is_empty() {
                 break;
             }
             if begun.elapsed() > GRACE {
-                left.iter().rev().for_each(|&pid| signal(pid, Signal::KILL));
+                processes.iter().rev().for_each(|&pid| signal(pid, Signal::KILL));
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -261,16 +263,20 @@ pub(crate) fn exists(pid: u32) -> bool {
 }
 
 pub(crate) fn below(parent: u32) -> Vec<u32> {
-    let mut found = vec![parent];
+    let mut pids = vec![parent];
     let mut next = 0;
-    while let Some(&parent) = found.get(next) {
+    while let Some(&parent) = pids.get(next) {
         // Children belong to threads; sshd and shells have one.
         let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))
             .unwrap_or_default();
-        found.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        pids.extend(list.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
         next += 1;
     }
-    found.split_off(1)
+    pids.split_off(1)
+}
+
+fn has_ended(child: &mut Child) -> bool {
+    child.try_wait().is_ok_and(|status| status.is_some())
 }
 
 fn sshd() -> Option<PathBuf> {
@@ -282,18 +288,18 @@ fn sshd() -> Option<PathBuf> {
 
 fn prepare(folder: &Path) {
     for name in ["home", "temporary"] {
-        let folder = folder.join(name);
-        fs::create_dir(&folder).expect("the folder of the test can be written");
-        open(&folder);
+        let subfolder = folder.join(name);
+        fs::create_dir(&subfolder).expect("the folder of the test can be written");
+        open(&subfolder);
     }
     open(folder);
     for key in ["host_key", "other_key", "key"] {
-        let made = Command::new("ssh-keygen")
+        let status = Command::new("ssh-keygen")
             .args(["-q", "-t", "ed25519", "-N", "", "-C", key, "-f"])
             .arg(folder.join(key))
             .stdin(Stdio::null())
             .status();
-        assert!(made.is_ok_and(|status| status.success()), "ssh-keygen");
+        assert!(status.is_ok_and(|status| status.success()), "ssh-keygen");
     }
     fs::copy(folder.join("key.pub"), folder.join("authorized_keys"))
         .expect("the folder of the test can be written");

@@ -351,10 +351,10 @@ fn jobs_that_make_no_sense_fail_and_it_goes_on() {
 fn settings_have_one_holder() {
     let folder = tempfile::tempdir().unwrap();
     // A folder for the journal is named in the environment: hence a process of its own.
-    let own = std::env::current_exe().unwrap();
+    let executable = std::env::current_exe().unwrap();
     const INSIDE: &str = "WEIR_TEST_OF_SETTINGS";
     if std::env::var_os(INSIDE).is_none() {
-        let output = std::process::Command::new(own)
+        let output = std::process::Command::new(executable)
             .args(["--exact", "wire::settings_have_one_holder"])
             .env(INSIDE, "1")
             .env("WEIR_JOURNAL", folder.path())
@@ -363,12 +363,12 @@ fn settings_have_one_holder() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         return;
     }
-    let job = || HostSettingsJob { purpose: "a test".to_owned() };
+    let job = HostSettingsJob { purpose: "a test".to_owned() };
     let mut line = Line::greeted();
-    line.works(job());
-    assert!(line.fails(job()).contains("weir"), "its own journal is held");
+    line.works(job.clone());
+    assert!(line.fails(job.clone()).contains("weir"), "its own journal is held");
     line.works(PutBack);
-    line.works(job());
+    line.works(job);
     line.close().unwrap();
 }
 
@@ -380,10 +380,10 @@ fn a_watch_is_stopped_and_its_number_is_its_own() {
     line.next = id;
     assert!(line.fails(watch()).contains("goes on already"));
     let stop = line.send(Stop(id));
-    let mut left = vec![id, stop];
-    while !left.is_empty() {
+    let mut pending = vec![id, stop];
+    while !pending.is_empty() {
         let reply = line.reply().expect("an answer");
-        left.retain(|id| *id != reply.id);
+        pending.retain(|id| *id != reply.id);
     }
     line.close().unwrap();
 }

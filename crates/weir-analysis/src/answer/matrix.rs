@@ -12,12 +12,12 @@ use super::inert_clause;
 
 /// Splits loads, in the order of the study, into one group for each matrix and one for each load that stands alone.
 pub(super) fn groups<'a>(study: &Study, loads: &[&'a LoadFindings]) -> Vec<Vec<&'a LoadFindings>> {
-    let matrix = |load: &&LoadFindings| {
-        let cell = spec(study, load)?.cell.as_ref();
-        cell.map(|cell| cell.matrix.clone())
-    };
     loads
-        .chunk_by(|a, b| matrix(a).is_some() && matrix(a) == matrix(b))
+        .chunk_by(|a, b| {
+            let [first, second] =
+                [a, b].map(|load| spec(study, load)?.cell.as_ref().map(|cell| &cell.matrix));
+            first.is_some() && first == second
+        })
         .map(<[_]>::to_vec)
         .collect()
 }
@@ -34,18 +34,19 @@ pub(super) fn sentence(
 ) -> String {
     let matrix =
         cells.first().and_then(|cell| spec(study, cell)).and_then(|spec| spec.cell.as_ref());
-    let of_matrix = |arm: &Arm| {
-        pooled.iter().find(|found| {
-            found.arm == arm.name && matrix.is_some_and(|cell| cell.matrix == found.matrix)
-        })
-    };
     let mut parts: Vec<String> = study
         .arms
         .iter()
         .filter(|arm| arm.role == ArmRole::Change)
         .map(|arm| match inert_clause(inert, &arm.name) {
             Some(clause) => clause,
-            None => of_arm(study, cells, (arm, of_matrix(arm))),
+            None => {
+                let of_matrix = pooled.iter().find(|pooled| {
+                    pooled.arm == arm.name
+                        && matrix.is_some_and(|cell| cell.matrix == pooled.matrix)
+                });
+                of_arm(study, cells, (arm, of_matrix))
+            }
         })
         .collect();
     if parts.is_empty() {
@@ -64,12 +65,11 @@ pub(super) fn sentence(
 
 /// States the error probability that the figures are corrected for; empty if no load shows a difference.
 fn controlled(study: &Study, cells: &[&LoadFindings]) -> String {
-    let mut all = cells.iter().flat_map(|cell| &cell.comparisons);
-    let is_claim = |found: &Comparison| {
-        let is_shown = matches!(found.verdict, Verdict::Better | Verdict::Worse);
-        is_shown && found.metric == study.objective.metric
-    };
-    if !all.any(is_claim) {
+    let claims_any = cells.iter().flat_map(|cell| &cell.comparisons).any(|c| {
+        let is_shown = matches!(c.verdict, Verdict::Better | Verdict::Worse);
+        is_shown && c.metric == study.objective.metric
+    });
+    if !claims_any {
         return String::new();
     }
     let error = ((1.0 - study.objective.confidence) * 1e4).round() / 1e2;
@@ -89,14 +89,14 @@ fn controlled(study: &Study, cells: &[&LoadFindings]) -> String {
 fn over_all(study: &Study, pooled: &PooledArm) -> String {
     let confidence = (study.objective.confidence * 1e4).round() / 1e2;
     let band = (study.objective.band * 1e4).round() / 1e2;
-    let said = match pooled.verdict {
+    let verdict = match pooled.verdict {
         Outcome::Better => "better".to_owned(),
         Outcome::Worse => "worse".to_owned(),
         Outcome::Equivalent => format!("no difference beyond {band} %"),
         Outcome::Inconclusive => "no difference that could be shown".to_owned(),
     };
     format!(
-        "{said} on average ({:.2} times, {confidence} % interval {})",
+        "{verdict} on average ({:.2} times, {confidence} % interval {})",
         pooled.ratio,
         names::interval(pooled.interval)
     )
@@ -111,27 +111,15 @@ fn of_arm(
 ) -> String {
     let usable: Vec<&&LoadFindings> =
         cells.iter().filter(|cell| cell.validity != Validity::Invalid).collect();
-    let found: Vec<&Comparison> = usable
+    let comparisons: Vec<&Comparison> = usable
         .iter()
         .flat_map(|cell| &cell.comparisons)
         .filter(|c| c.arm == arm.name && c.metric == study.objective.metric)
         .collect();
-    let of = |verdict: Verdict| found.iter().filter(move |c| c.verdict == verdict);
-    let shown = |verdict, word: &str| {
-        let ratios: Vec<f64> = of(verdict).map(|c| c.ratio).collect();
-        let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = ratios.iter().copied().fold(0.0, f64::max);
-        (!ratios.is_empty())
-            .then(|| format!("{word} in {} ({low:.2} to {high:.2} times)", ratios.len()))
-    };
-    let counted = |verdict, words: &str| {
-        let unusable = match verdict {
-            Verdict::Invalid => cells.len() - usable.len(),
-            _ => 0,
-        };
-        let count = of(verdict).count() + unusable;
-        (count > 0).then(|| format!("{words} in {count}"))
-    };
+    let unusable = cells.len() - usable.len();
+    let equivalent = count_with(&comparisons, Verdict::Equivalent);
+    let open = count_with(&comparisons, Verdict::Inconclusive);
+    let invalid = count_with(&comparisons, Verdict::Invalid) + unusable;
     let band = (study.objective.band * 1e4).round() / 1e2;
     let without =
         Some(usable.iter().filter(|cell| cell.ineffective_of(&arm.name).next().is_some()).count())
@@ -139,14 +127,28 @@ fn of_arm(
     let parts: Vec<String> = [
         pooled.map(|pooled| over_all(study, pooled)),
         without.map(|count| format!("without its effect in {count}")),
-        shown(Verdict::Better, "better"),
-        shown(Verdict::Worse, "worse"),
-        counted(Verdict::Equivalent, &format!("no difference beyond {band} %")),
-        counted(Verdict::Inconclusive, "no difference that could be shown"),
-        counted(Verdict::Invalid, "no valid figures"),
+        shown(&comparisons, Verdict::Better, "better"),
+        shown(&comparisons, Verdict::Worse, "worse"),
+        (equivalent > 0).then(|| format!("no difference beyond {band} % in {equivalent}")),
+        (open > 0).then(|| format!("no difference that could be shown in {open}")),
+        (invalid > 0).then(|| format!("no valid figures in {invalid}")),
     ]
     .into_iter()
     .flatten()
     .collect();
     format!("{}: {}", arm.name, parts.join(", "))
+}
+
+fn count_with(comparisons: &[&Comparison], verdict: Verdict) -> usize {
+    comparisons.iter().filter(|c| c.verdict == verdict).count()
+}
+
+/// Returns "better in 3 (0.91 to 0.95 times)"; `None` if no comparison has the verdict.
+fn shown(comparisons: &[&Comparison], verdict: Verdict, word: &str) -> Option<String> {
+    let ratios: Vec<f64> =
+        comparisons.iter().filter(|c| c.verdict == verdict).map(|c| c.ratio).collect();
+    let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = ratios.iter().copied().fold(0.0, f64::max);
+    (!ratios.is_empty())
+        .then(|| format!("{word} in {} ({low:.2} to {high:.2} times)", ratios.len()))
 }

@@ -15,14 +15,10 @@ pub(super) fn ranked(study: &Study, load: &LoadFindings) -> Option<String> {
 
 /// Returns "HAProxy carries 1.31 times as much as nginx (95 % interval 1.27 to 1.35)". If nobody was busy, "answers
 /// 1.31 times as many requests", because what the proxy can carry is then unknown.
-pub(super) fn effect(
-    study: &Study,
-    comparison: &Comparison,
-    (first, idle): (bool, bool),
-) -> String {
+pub(super) fn effect(study: &Study, comparison: &Comparison, first: bool, idle: bool) -> String {
     let Comparison { ratio, interval: (low, high), .. } = comparison;
-    let (who, other) = both(study, comparison);
-    let what = match comparison.metric {
+    let (subject, other) = both(study, comparison);
+    let clause = match comparison.metric {
         Metric::Rate if idle => format!("answers {ratio:.2} times as many requests as {other}"),
         Metric::Rate => format!("carries {ratio:.2} times as much as {other}"),
         Metric::ReceivedBytes => format!("passes on {ratio:.2} times as many bytes as {other}"),
@@ -38,30 +34,30 @@ pub(super) fn effect(
     };
     let confidence = (study.objective.confidence * 1e4).round() / 1e2;
     if first {
-        format!("{who} {what} ({confidence} % interval {low:.2} to {high:.2})")
+        format!("{subject} {clause} ({confidence} % interval {low:.2} to {high:.2})")
     } else {
-        format!("{who} {what} ({low:.2} to {high:.2})")
+        format!("{subject} {clause} ({low:.2} to {high:.2})")
     }
 }
 
 /// Returns "Envoy and Caddy are no different from nginx beyond 2 %", or that no difference could be shown. All
 /// comparisons must have the same verdict.
-pub(super) fn no_difference(study: &Study, found: &[&Comparison]) -> Option<String> {
-    let first = found.first()?;
+pub(super) fn no_difference(study: &Study, comparisons: &[&Comparison]) -> Option<String> {
+    let first = comparisons.first()?;
     let (_, other) = both(study, first);
-    let who: Vec<String> = found.iter().map(|c| both(study, c).0).collect();
-    let who = listed(&who);
+    let names: Vec<String> = comparisons.iter().map(|c| both(study, c).0).collect();
+    let subject = listed(&names);
     Some(match first.verdict {
         Verdict::Equivalent => {
             let band = (study.objective.band * 1e4).round() / 1e2;
-            let verb = if found.len() == 1 { "does" } else { "do" };
-            format!("{who} {verb} not differ from {other} beyond {band} %")
+            let verb = if comparisons.len() == 1 { "does" } else { "do" };
+            format!("{subject} {verb} not differ from {other} beyond {band} %")
         }
-        _ => format!("{who} could not be told from {other}"),
+        _ => format!("{subject} could not be told from {other}"),
     })
 }
 
 fn both(study: &Study, comparison: &Comparison) -> (String, String) {
-    let [who, other] = [&comparison.arm, &comparison.against].map(|name| arm(study, name));
-    (who, other)
+    let [name, against] = [&comparison.arm, &comparison.against].map(|name| arm(study, name));
+    (name, against)
 }

@@ -19,7 +19,7 @@ const AT_KNEE: f64 = 2.0;
 /// Maximum number of lower rates that may be above that factor by chance.
 const STALLS: usize = 1;
 /// Minimum number of requests for a p99.
-const ENOUGH: u64 = 100;
+const LEAST_REQUESTS: u64 = 100;
 /// Maximum rate that counts as low, as a share of the capacity.
 pub(super) const LOW: f64 = 0.5;
 
@@ -31,6 +31,13 @@ pub(super) struct AtRate<'a> {
     stage: Option<SearchStage>,
     /// Index of the search step that the trial is part of.
     step: Option<usize>,
+}
+
+impl AtRate<'_> {
+    /// Returns true if this is a short trial in which the machine stood still.
+    fn stood_still(&self, limits: &[Limit]) -> bool {
+        self.stage != Some(SearchStage::Hold) && self.trial.stood_still(limits)
+    }
 }
 
 /// The usable trials of an arm's search, except those of a closed loop, which have no rate.
@@ -60,19 +67,22 @@ impl<'a> Trials<'a> {
         });
         let all: Vec<AtRate<'a>> = all.filter(|at| at.stage != Some(SearchStage::Closed)).collect();
         // The search has left out what the machine did to short trials, unless it did so most of the time.
-        let still = |at: &&AtRate<'a>| {
-            at.stage != Some(SearchStage::Hold) && at.trial.stood_still(&found.limits)
-        };
-        let is_rare = 2 * all.iter().filter(still).count() <= all.len();
-        let kept = all.iter().filter(|at| !(is_rare && still(at)));
-        Trials { run, limits: found.limits.clone(), all: kept.copied().collect() }
+        let limits = found.limits.clone();
+        let still = all.iter().filter(|at| at.stood_still(&limits)).count();
+        let is_rare = 2 * still <= all.len();
+        Trials {
+            run,
+            all: all.into_iter().filter(|at| !(is_rare && at.stood_still(&limits))).collect(),
+            limits,
+        }
     }
 
     /// Returns the trials that the curve is made of. Bursts and holds are left out: a burst begins rested, and a long
     /// trial may meet events that a short one does not.
     fn short(&self) -> impl Iterator<Item = &AtRate<'a>> {
-        let is_short = |stage| !matches!(stage, Some(SearchStage::Hold | SearchStage::Burst));
-        self.all.iter().filter(move |at| is_short(at.stage))
+        self.all
+            .iter()
+            .filter(|at| !matches!(at.stage, Some(SearchStage::Hold | SearchStage::Burst)))
     }
 
     /// Returns all trials except bursts.
@@ -84,12 +94,13 @@ impl<'a> Trials<'a> {
         let mut all: Vec<AtRate<'_>> = self.short().copied().collect();
         all.sort_by(|a, b| a.rate.total_cmp(&b.rate));
         let mut points = Vec::new();
-        let mut rest = &all[..];
-        while let Some(first) = rest.first() {
+        let mut remaining = &all[..];
+        while let Some(first) = remaining.first() {
             let most = first.rate * (1.0 + SAME_RATE);
-            let (same, others) = rest.split_at(rest.partition_point(|at| at.rate < most).max(1));
+            let (same, higher) =
+                remaining.split_at(remaining.partition_point(|at| at.rate < most).max(1));
             points.extend(self.point(same));
-            rest = others;
+            remaining = higher;
         }
         points
     }
@@ -114,42 +125,30 @@ impl<'a> Trials<'a> {
 
     /// Makes one point of several trials; `None` if no requests were due, or no response times were kept.
     fn point(&self, all: &[AtRate<'_>]) -> Option<CurvePoint> {
-        let trials = || all.iter().map(|at| at.trial);
-        let due = |trial| sum([trial], |slice| slice.due);
         let times = self.times(all);
         if times.buckets.is_empty() && times.due == 0 {
             return None;
         }
-        let quantile = |quantile| {
-            let ns = times.quantile(quantile);
-            ns.is_finite().then_some(ns as u64)
-        };
-        let weight: f64 = trials().map(due).sum();
-        let mean = |of: &dyn Fn(&AtRate<'_>) -> f64| -> f64 {
-            all.iter().map(|at| due(at.trial) * of(at)).sum::<f64>() / weight.max(1.0)
-        };
-        // Shares of the requests of each trial add up to the share of all.
-        let bad = |limit: usize| mean(&|at| at.trial.bad.get(limit).copied().unwrap_or(0.0));
         // How often each limit was broken, in shares of what it allows.
         let most = self
             .limits
             .iter()
             .enumerate()
-            .map(|(place, limit)| (place, bad(place) / allowed(limit)))
+            .map(|(index, limit)| (index, bad_share(all, index) / allowed(limit)))
             .max_by(|(_, a), (_, b)| a.total_cmp(b));
         let (limit, used) = most.unwrap_or_default();
         let stage = all.first().and_then(|at| at.stage);
         Some(CurvePoint {
-            rate: mean(&|at| at.rate),
-            p50: quantile(0.5),
-            p90: quantile(0.9),
-            p99: quantile(0.99),
-            p999: quantile(0.999),
+            rate: mean(all, |at| at.rate),
+            p50: finite_quantile(&times, 0.5),
+            p90: finite_quantile(&times, 0.9),
+            p99: finite_quantile(&times, 0.99),
+            p999: finite_quantile(&times, 0.999),
             limit,
-            bad: bad(limit),
+            bad: bad_share(all, limit),
             holds: used <= 1.0,
             trials: all.len() as u32,
-            seconds: measured_s(trials()),
+            seconds: measured_s(all.iter().map(|at| at.trial)),
             requests: times.due,
             stage: stage.filter(|_| all.iter().all(|at| at.stage == stage)),
         })
@@ -171,6 +170,26 @@ impl<'a> Trials<'a> {
     }
 }
 
+/// Returns the share of the requests that broke a limit: the shares of all trials add up, by their requests.
+fn bad_share(all: &[AtRate<'_>], limit: usize) -> f64 {
+    mean(all, |at| at.trial.bad.get(limit).copied().unwrap_or(0.0))
+}
+
+/// Returns the mean over trials, each weighted by its requests.
+fn mean(all: &[AtRate<'_>], value: impl Fn(&AtRate<'_>) -> f64) -> f64 {
+    let weight: f64 = all.iter().map(|at| due(at.trial)).sum();
+    all.iter().map(|at| due(at.trial) * value(at)).sum::<f64>() / weight.max(1.0)
+}
+
+fn due(trial: &TrialRecord) -> f64 {
+    sum([trial], |slice| slice.due)
+}
+
+fn finite_quantile(times: &Times, quantile: f64) -> Option<u64> {
+    let ns = times.quantile(quantile);
+    ns.is_finite().then_some(ns as u64)
+}
+
 /// Returns the requests per second that were due while the arm had the load; `None` in a closed loop. Pauses do not
 /// count: the mean rate of a trial with pauses is lower.
 pub(crate) fn rate(trial: &TrialRecord) -> Option<f64> {
@@ -180,10 +199,10 @@ pub(crate) fn rate(trial: &TrialRecord) -> Option<f64> {
         .iter()
         .filter(|slice| slice.due > 0)
         .fold((0, 0), |(due, ns), slice| (due + slice.due, ns + slice.measured_ns));
-    let seen = due as f64 * 1e9 / ns as f64;
+    let measured = due as f64 * 1e9 / ns as f64;
     // What is counted is rounded; where both agree the one that was asked for is exact.
-    let is_as_asked = !seen.is_finite() || (seen / intended - 1.0).abs() < 0.02;
-    Some(if is_as_asked { intended } else { seen }).filter(|rate| *rate > 0.0)
+    let is_as_asked = !measured.is_finite() || (measured / intended - 1.0).abs() < 0.02;
+    Some(if is_as_asked { intended } else { measured }).filter(|rate| *rate > 0.0)
 }
 
 pub(super) fn measured_s<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> f64 {
@@ -213,12 +232,11 @@ pub(crate) fn allowed(limit: &Limit) -> f64 {
 
 /// Returns true if the trials together break a limit of the objective.
 pub(crate) fn breaks(trials: &[&TrialRecord], limits: &[Limit]) -> bool {
-    let due = |trial: &TrialRecord| sum([trial], |slice| slice.due);
     let all: f64 = trials.iter().map(|trial| due(trial)).sum();
-    limits.iter().enumerate().any(|(place, limit)| {
+    limits.iter().enumerate().any(|(index, limit)| {
         trials
             .iter()
-            .map(|trial| due(trial) * trial.bad.get(place).copied().unwrap_or(0.0))
+            .map(|trial| due(trial) * trial.bad.get(index).copied().unwrap_or(0.0))
             .sum::<f64>()
             > allowed(limit) * all
     })
@@ -229,18 +247,21 @@ pub(crate) fn breaks(trials: &[&TrialRecord], limits: &[Limit]) -> bool {
 /// nothing, because it is neither the lowest nor the last value. `None` if the p99 is above the bound at several lower
 /// rates already: then it rises and falls, and there is no knee.
 pub(super) fn knee(curve: &[CurvePoint]) -> Option<f64> {
-    let ns = |point: &CurvePoint| point.p99.map_or(f64::INFINITY, |ns| ns as f64);
-    let known = curve.iter().filter(|point| point.requests >= ENOUGH);
-    let bound = AT_KNEE * known.map(ns).reduce(f64::min)?;
-    let last_below = curve.iter().rposition(|point| ns(point) <= bound)?;
+    let with_p99 = curve.iter().filter(|point| point.requests >= LEAST_REQUESTS);
+    let bound = AT_KNEE * with_p99.map(p99_ns).reduce(f64::min)?;
+    let last_below = curve.iter().rposition(|point| p99_ns(point) <= bound)?;
     let (below, above) = (&curve[last_below], curve.get(last_below + 1)?);
-    let early = curve[..last_below].iter().filter(|point| ns(point) > bound);
+    let early = curve[..last_below].iter().filter(|point| p99_ns(point) > bound);
     if early.count() > STALLS {
         return None;
     }
-    let share = (bound / ns(below)).ln() / (ns(above) / ns(below)).ln();
+    let share = (bound / p99_ns(below)).ln() / (p99_ns(above) / p99_ns(below)).ln();
     // Of a time without end the logarithm is none either: the knee is then at the last point below.
     Some(below.rate + share.clamp(0.0, 1.0) * (above.rate - below.rate))
+}
+
+fn p99_ns(point: &CurvePoint) -> f64 {
+    point.p99.map_or(f64::INFINITY, |ns| ns as f64)
 }
 
 #[cfg(test)]
@@ -264,7 +285,7 @@ mod tests {
                 .map(|(place, ms)| CurvePoint {
                     rate: 100.0 * (place + 1) as f64,
                     p99: Some(ms * 1_000_000),
-                    requests: ENOUGH,
+                    requests: LEAST_REQUESTS,
                     ..CurvePoint::default()
                 })
                 .collect();

@@ -28,25 +28,26 @@ pub(super) fn of(
     }
     let up_to = (LOW * low).max(lowest * (1.0 + AROUND)).min(low);
     let (begin, end) = (low * (1.0 - AROUND), high * (1.0 + AROUND));
-    let within = |is_there: &dyn Fn(f64) -> bool| -> Vec<AtRate<'_>> {
-        trials.steady().filter(|at| is_there(at.rate)).copied().collect()
-    };
     let loads = [
-        within(&|rate| rate <= up_to),
-        within(&|rate| (begin..=end).contains(&rate)),
-        within(&|rate| rate > end),
+        select_rates(trials, |rate| rate <= up_to),
+        select_rates(trials, |rate| (begin..=end).contains(&rate)),
+        select_rates(trials, |rate| rate > end),
     ];
     let rows = ROWS.iter().map(|what| {
-        let [low, edge, above] = [0, 1, 2].map(|place| {
-            if loads[place].is_empty() {
+        let [low, edge, above] = [0, 1, 2].map(|index| {
+            if loads[index].is_empty() {
                 None
             } else {
-                value(*what, data, arm, &loads[place]).filter(|value| value.is_finite())
+                value(*what, data, arm, &loads[index]).filter(|value| value.is_finite())
             }
         });
         Growth { what: *what, low, edge, above }
     });
     rows.filter(|row| [row.low, row.edge, row.above].iter().any(is_telling)).collect()
+}
+
+fn select_rates<'a>(trials: &Trials<'a>, is_there: impl Fn(f64) -> bool) -> Vec<AtRate<'a>> {
+    trials.steady().filter(|at| is_there(at.rate)).copied().collect()
 }
 
 /// Returns true if a value is known and above 0. A count that is 0 everywhere was not kept or is of no interest.
@@ -68,33 +69,44 @@ const ROWS: [Counted; 10] = [
 ];
 
 fn value(what: Counted, data: &LoadData<'_>, arm: usize, all: &[AtRate<'_>]) -> Option<f64> {
-    let trials = || all.iter().map(|at| at.trial);
-    let count = |field: fn(&SliceRecord) -> u64| sum(trials(), field);
-    let per_request = |field| count(field) / count(|slice| slice.completed_whole);
-    let completed = count(|slice| slice.completed) / measured_s(trials());
-    let cpu_ns = || {
-        let is_seen = data.sees_process(&data.study.arms[arm]);
-        is_seen.then(|| cpu_per_request(trials(), data.study))
-    };
+    let seconds = measured_s(trials_of(all));
+    let completed = count(all, |slice| slice.completed) / seconds;
     Some(match what {
         Counted::Rate => {
-            all.iter().map(|at| at.rate * measured_s([at.trial].into_iter())).sum::<f64>()
-                / measured_s(trials())
+            all.iter().map(|at| at.rate * measured_s([at.trial].into_iter())).sum::<f64>() / seconds
         }
         Counted::Completed => completed,
-        Counted::Unanswered => Answers::of(trials(), data.study).bad_share(),
-        Counted::ProxyCpu => cpu_ns()?,
+        Counted::Unanswered => Answers::of(trials_of(all), data.study).bad_share(),
+        Counted::ProxyCpu => cpu_ns(data, arm, all)?,
         Counted::ProxyCpuShare => {
-            cpu_ns()? * completed / 1e9 / data.header.cpus.proxy.cpus().len() as f64
+            cpu_ns(data, arm, all)? * completed / 1e9 / data.header.cpus.proxy.cpus().len() as f64
         }
-        Counted::OriginCpu => per_request(|slice| slice.origin_cpu_ns),
+        Counted::OriginCpu => per_request(all, |slice| slice.origin_cpu_ns),
         Counted::OriginConnects => {
-            count(|slice| slice.origin_connects) / count(|slice| slice.origin_requests)
+            count(all, |slice| slice.origin_connects) / count(all, |slice| slice.origin_requests)
         }
-        Counted::Reconnects => per_request(|slice| slice.reconnects),
-        Counted::TimeWait => most(trials(), |sockets| sockets.time_wait)?,
-        Counted::Sockets => most(trials(), |sockets| sockets.in_use)?,
+        Counted::Reconnects => per_request(all, |slice| slice.reconnects),
+        Counted::TimeWait => most(trials_of(all), |sockets| sockets.time_wait)?,
+        Counted::Sockets => most(trials_of(all), |sockets| sockets.in_use)?,
     })
+}
+
+fn trials_of<'a>(all: &[AtRate<'a>]) -> impl Iterator<Item = &'a TrialRecord> + Clone {
+    all.iter().map(|at| at.trial)
+}
+
+fn count(all: &[AtRate<'_>], field: fn(&SliceRecord) -> u64) -> f64 {
+    sum(trials_of(all), field)
+}
+
+fn per_request(all: &[AtRate<'_>], field: fn(&SliceRecord) -> u64) -> f64 {
+    count(all, field) / count(all, |slice| slice.completed_whole)
+}
+
+/// Returns the proxy's CPU time per request; `None` if weir does not see its process.
+fn cpu_ns(data: &LoadData<'_>, arm: usize, all: &[AtRate<'_>]) -> Option<f64> {
+    let is_seen = data.sees_process(&data.study.arms[arm]);
+    is_seen.then(|| cpu_per_request(trials_of(all), data.study))
 }
 
 fn most<'a>(
@@ -111,24 +123,22 @@ fn most<'a>(
 
 /// Returns a sentence about the resource that ran out first, as far as these counts show it.
 pub(super) fn ran_out(found: &Capacity) -> String {
-    let at_edge = |what: Counted| {
-        let row = found.grows.iter().find(|row| row.what == what)?;
-        row.edge.or(row.above)
-    };
     // Where the generator or the origin has had enough, or nothing is known, this says nothing.
     if !found.claimed || found.ceiling.is_some() {
         return String::new();
     }
-    let percent = |share: f64| format!("{:.0} %", (share * 100.0).min(100.0));
-    match at_edge(Counted::ProxyCpuShare) {
-        Some(share) if share >= BUSY => format!(
-            "At the edge the proxy uses {} of its CPUs: CPU time runs out first.",
-            percent(share)
-        ),
-        Some(share) if share < IDLE => format!(
-            "At the edge the proxy uses {} of its CPUs: something other than its CPU time runs out first.",
-            percent(share)
-        ),
-        _ => String::new(),
+    let row = found.grows.iter().find(|row| row.what == Counted::ProxyCpuShare);
+    let Some(share) = row.and_then(|row| row.edge.or(row.above)) else {
+        return String::new();
+    };
+    let percent = (share * 100.0).min(100.0);
+    if share >= BUSY {
+        format!("At the edge the proxy uses {percent:.0} % of its CPUs: CPU time runs out first.")
+    } else if share < IDLE {
+        format!(
+            "At the edge the proxy uses {percent:.0} % of its CPUs: something other than its CPU time runs out first."
+        )
+    } else {
+        String::new()
     }
 }

@@ -24,17 +24,17 @@ pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
             ratio(&found[arm], against)
         })
         .collect();
-    let is_change = |place: usize| study.arms[place + 1].role == ArmRole::Change;
     let family: Vec<usize> = (0..ratios.len())
-        .filter(|place| ratios[*place].p.is_finite() && is_change(*place))
+        .filter(|index| ratios[*index].p.is_finite())
+        .filter(|index| study.arms[index + 1].role == ArmRole::Change)
         .collect();
-    let p: Vec<f64> = family.iter().map(|place| ratios[*place].p).collect();
+    let p: Vec<f64> = family.iter().map(|index| ratios[*index].p).collect();
     let corrected = holm(&p);
-    for (place, ratio) in ratios.iter_mut().enumerate() {
-        let own = family.iter().position(|of| *of == place);
+    for (index, ratio) in ratios.iter_mut().enumerate() {
+        let position = family.iter().position(|of| *of == index);
         // The same arm once more is none of the changes, and is corrected for as many comparisons.
         let alone = (ratio.p * family.len().max(1) as f64).clamp(0.0, 1.0);
-        ratio.p_holm = own.map_or(alone, |own| corrected[own]);
+        ratio.p_holm = position.map_or(alone, |position| corrected[position]);
         ratio.family = family.len().max(1) as u32;
         judge(study, ratio);
     }
@@ -45,25 +45,24 @@ pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
 /// Withdraws claims about changes whose ratio is no further from 1 than that of the A/A arm. If searches ran one after
 /// the other, the A/A arm shows how much the machine alone changes; without an A/A arm nothing is claimed then.
 fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
-    let role = |place: usize| study.arms[place + 1].role;
-    let mut places = 0..ratios.len();
-    let same = places
-        .find(|place| role(*place) == ArmRole::SameAsBaseline)
-        .map(|place| ratios[place].clone());
-    let is_there = same.as_ref().map(|same| same.arm.clone());
-    let same = same.filter(|same| same.verdict != Verdict::Invalid);
-    if same.is_none() && !study.is_in_turn() {
+    let same = (0..ratios.len())
+        .find(|index| study.arms[index + 1].role == ArmRole::SameAsBaseline)
+        .map(|index| ratios[index].clone());
+    let same_name = same.as_ref().map(|same| same.arm.clone());
+    let usable = same.filter(|same| same.verdict != Verdict::Invalid);
+    if usable.is_none() && !study.is_in_turn() {
         return;
     }
-    let reach = same.map(|same| (equal::reach(same.verdict, same.ratio, same.interval), same.arm));
-    for (place, claimed) in ratios.iter_mut().enumerate() {
-        let is_of_change = role(place) == ArmRole::Change;
+    let reach = usable
+        .map(|same| (equal::compute_reach(same.verdict, same.ratio, same.interval), same.arm));
+    for (index, claimed) in ratios.iter_mut().enumerate() {
+        let is_of_change = study.arms[index + 1].role == ArmRole::Change;
         let is_claim = !matches!(claimed.verdict, Verdict::Invalid | Verdict::Inconclusive);
         if !is_claim || !is_of_change {
             continue;
         }
         let why = match &reach {
-            None => Some(unknown_between(is_there.as_deref())),
+            None => Some(unknown_between(same_name.as_deref())),
             Some((reach, same)) => equal::doubt(
                 (claimed.verdict, claimed.ratio),
                 (*reach, [same, &claimed.against]),
@@ -94,39 +93,37 @@ fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
     let both = [arm, against];
     let unclaimed = both.into_iter().find(|found| !found.claimed);
     let without = unclaimed.or(both.into_iter().find(|found| !is_known(found)));
-    let (one, other) = (logs(arm), logs(against));
+    let (log, log_against) = (logs(arm), logs(against));
     let is_bracket = arm.is_bracket || against.is_bracket;
     let between = if is_bracket {
         // Of a rate that held and one that broke nothing is known but that the limit is between them.
         Interval {
-            low: one.1.low - other.1.high,
-            high: one.1.high - other.1.low,
+            low: log.1.low - log_against.1.high,
+            high: log.1.high - log_against.1.low,
             confidence: arm.confidence,
         }
     } else {
-        difference(one, other)
+        difference(log, log_against)
     };
-    let value = one.0 - other.0;
+    let value = log.0 - log_against.0;
     // How many times farther from 0 the estimate is than its interval reaches, in units of the latter's t.
     let half = if value > 0.0 { value - between.low } else { between.high - value };
     let t = value.abs() / half * student_quantile(1.0 - between.confidence, FREEDOM);
-    let known = |value: f64| match without {
-        None => value,
-        Some(_) => f64::NAN,
-    };
-    let p = if is_bracket {
+    let p = if is_bracket || without.is_some() {
         f64::NAN
     } else if value == 0.0 {
         1.0
     } else {
         student_two_sided(t, FREEDOM)
     };
+    let [ratio, low, high] = [value, between.low, between.high]
+        .map(|log| if without.is_some() { f64::NAN } else { log.exp() });
     Ratio {
         arm: arm.arm.clone(),
         against: against.arm.clone(),
-        ratio: known(value.exp()),
-        interval: (known(between.low.exp()), known(between.high.exp())),
-        p: known(p),
+        ratio,
+        interval: (low, high),
+        p,
         p_holm: f64::NAN,
         family: 1,
         verdict: Verdict::Invalid,
@@ -195,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    fn one(arm: &str, ratio: f64, verdict: Verdict) -> Ratio {
+    fn ratio_of(arm: &str, ratio: f64, verdict: Verdict) -> Ratio {
         Ratio {
             arm: arm.to_owned(),
             against: "stock".to_owned(),
@@ -227,7 +224,7 @@ mod tests {
             ((1.2, Better), (1.0, Equivalent), Inconclusive),
         ] {
             let (other, claimed) = other;
-            let mut both = [one("same", same.0, same.1), one("other", other, claimed)];
+            let mut both = [ratio_of("same", same.0, same.1), ratio_of("other", other, claimed)];
             hold_against_the_same(&study, &mut both);
             assert_eq!(both[1].verdict, wanted, "{same:?} {other}");
             assert_eq!(both[1].because.is_empty(), wanted == claimed, "{same:?}");
@@ -254,8 +251,8 @@ mod tests {
             let count = if same { 3 } else { 2 };
             let mut study = fixture::study(arms[..count].to_vec());
             study.proxy.controller = is_in_turn.then(ControllerSpec::default);
-            let mut ratios = vec![one("other", 1.3, claimed)];
-            ratios.extend(same.then(|| one("same", f64::NAN, Verdict::Invalid)));
+            let mut ratios = vec![ratio_of("other", 1.3, claimed)];
+            ratios.extend(same.then(|| ratio_of("same", f64::NAN, Verdict::Invalid)));
             hold_against_the_same(&study, &mut ratios);
             assert_eq!(ratios[0].verdict, wanted, "{is_in_turn} {claimed:?}");
             assert!(ratios[0].because.contains(why), "{ratios:?}");

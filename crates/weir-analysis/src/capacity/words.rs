@@ -10,9 +10,9 @@ use crate::findings::Verdict;
 use crate::names::{self, ms, rate};
 
 /// Scatter, as a share, below which no sentence mentions it.
-const FELT_SCATTER: f64 = 0.009;
+const LEAST_SCATTER: f64 = 0.009;
 /// Factor by which to increase the connections if all were busy: two doublings show if they are the limit.
-const MORE: u32 = 4;
+const CONNECTIONS_FACTOR: u32 = 4;
 
 /// Returns a sentence about the capacity of an arm, made from the search's record alone.
 pub fn sentence(record: &CapacityRecord) -> String {
@@ -36,7 +36,7 @@ pub fn carries(found: &Capacity) -> String {
         Some(ceiling) if ceiling.of == CeilingOf::Connections => format!(
             "{arm} carries at least {low} {UNIT} within {within}: {seen}. All {} connections were busy, and half as many carried half as much, so the upper end is not the server's limit. Try again with -c {}.",
             found.connections,
-            found.connections.saturating_mul(MORE),
+            found.connections.saturating_mul(CONNECTIONS_FACTOR),
         ),
         Some(ceiling) if ceiling.of == CeilingOf::Time => format!(
             "{arm} carries at least {low} {UNIT} within {within}{sure}: {seen}. {}/s held when it was tried again, so the upper end is not known.",
@@ -138,7 +138,7 @@ fn stalls(found: &Capacity) -> Option<String> {
 
 /// Returns a sentence about how much the limit itself moved, if that is more than a negligible scatter.
 fn scatter(found: &Capacity) -> Option<String> {
-    let scatter = found.scatter.filter(|scatter| *scatter >= FELT_SCATTER)?;
+    let scatter = found.scatter.filter(|scatter| *scatter >= LEAST_SCATTER)?;
     let minutes = (found.seconds.1 / 60.0).round().max(1.0);
     let time = if minutes > 1.0 {
         format!("in these {minutes:.0} minutes")
@@ -150,9 +150,9 @@ fn scatter(found: &Capacity) -> Option<String> {
 
 /// Returns the answer to the study's question, one topic per line.
 pub(crate) fn summary(found: &CapacityFindings) -> String {
-    if let [one] = &found.arms[..] {
-        let rest = one.words.get(1..).unwrap_or_default().join(" ");
-        return format!("{}\n{rest}", carries(one)).trim_end().to_owned();
+    if let [arm] = &found.arms[..] {
+        let details = arm.words.get(1..).unwrap_or_default().join(" ");
+        return format!("{}\n{details}", carries(arm)).trim_end().to_owned();
     }
     let ratios =
         found.ratios.iter().filter(|ratio| ratio.verdict != Verdict::Invalid).map(|ratio| {
@@ -168,16 +168,17 @@ pub(crate) fn summary(found: &CapacityFindings) -> String {
             )
         });
     let ratios: Vec<String> = ratios.collect();
-    let each = found.arms.iter().map(carries);
-    let lines = std::iter::once(ratios.join(" ")).chain(each);
-    let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+    let lines: Vec<String> = std::iter::once(ratios.join(" "))
+        .chain(found.arms.iter().map(carries))
+        .filter(|line| !line.is_empty())
+        .collect();
     lines.join("\n")
 }
 
 /// Returns sentences that say why no capacity is claimed, what was observed, and what to do.
 fn nothing(found: &Capacity) -> String {
     let (arm, within) = (&found.arm, objective(found));
-    let seen = seen_in_short(found);
+    let observed = seen_in_short(found);
     let unclaimed = format!("How much {arm} carries within {within} is not claimed");
     match found.end {
         None if found.verified > 0.0 => format!(
@@ -186,12 +187,14 @@ fn nothing(found: &Capacity) -> String {
             rate(found.high),
             observations(found)
         ),
-        None => format!("{unclaimed}: the search did not end.{seen} Resume the run to finish it."),
+        None => {
+            format!("{unclaimed}: the search did not end.{observed} Resume the run to finish it.")
+        }
         Some(CapacityEnd::Found | CapacityEnd::Settled | CapacityEnd::Budget) => {
-            format!("{unclaimed}: no long trial held.{seen} Give the search more time.")
+            format!("{unclaimed}: no long trial held.{observed} Give the search more time.")
         }
         Some(CapacityEnd::TooShort(_)) => format!(
-            "{unclaimed}: no rate was held for long enough in {:.0} s of trials.{seen} {}",
+            "{unclaimed}: no rate was held for long enough in {:.0} s of trials.{observed} {}",
             found.seconds.1,
             match found.enough_s {
                 Some(enough) => format!("Give it more time: at least --budget {enough:.0}s."),
@@ -203,15 +206,15 @@ fn nothing(found: &Capacity) -> String {
             format!("{arm} kept {within} at none of the rates that were tried{}.", never(found))
         }
         Some(CapacityEnd::Broken(at)) => format!(
-            "{arm} stopped answering above {} {UNIT} and did not recover, so nothing is claimed.{seen} See what it logged, start it again, and search below that rate.",
+            "{arm} stopped answering above {} {UNIT} and did not recover, so nothing is claimed.{observed} See what it logged, start it again, and search below that rate.",
             rate(at)
         ),
         Some(CapacityEnd::NotSent(at)) => format!(
-            "{unclaimed}: the load generator did not send {} {UNIT} in time, and nothing is known of {arm} below that.{seen} Give the generator more CPUs, or a machine of its own.",
+            "{unclaimed}: the load generator did not send {} {UNIT} in time, and nothing is known of {arm} below that.{observed} Give the generator more CPUs, or a machine of its own.",
             rate(at)
         ),
         Some(CapacityEnd::Spoilt | CapacityEnd::Unsteady) => format!(
-            "{unclaimed}: the machine stood still or was busy with other work in most trials.{seen} Repeat the search while nothing else runs."
+            "{unclaimed}: the machine stood still or was busy with other work in most trials.{observed} Repeat the search while nothing else runs."
         ),
     }
 }
@@ -222,8 +225,8 @@ fn seen_in_short(found: &Capacity) -> String {
     let carried = found.carried.map(|carried| {
         format!("{}/s was carried for {} s", rate(carried.rate), short_s(carried.seconds))
     });
-    let seen: Vec<String> = carried.into_iter().chain(found.broke.map(broken)).collect();
-    if seen.is_empty() { String::new() } else { format!(" {}.", seen.join(", ")) }
+    let rates: Vec<String> = carried.into_iter().chain(found.broke.map(broken)).collect();
+    if rates.is_empty() { String::new() } else { format!(" {}.", rates.join(", ")) }
 }
 
 /// Returns a clause about the observation at the lowest rate, and an objective within reach.
@@ -234,42 +237,46 @@ fn never(found: &Capacity) -> String {
         return String::new();
     };
     let at = rate(lowest.rate);
-    let percent = |share: f64| format!("{:.3} %", Percent(share));
     let floor =
         if found.floor > curve::allowed(limit) { "; fewer requests do not help" } else { "" };
-    let Some((seen, nearest)) = nearest(lowest, limit) else {
+    let Some((value, nearest)) = nearest(lowest, limit) else {
         return format!(
-            ": at {at}/s, the lowest, {} of the requests broke {limit}{floor}",
-            percent(lowest.bad)
+            ": at {at}/s, the lowest, {:.3} % of the requests broke {limit}{floor}",
+            Percent(lowest.bad)
         );
     };
-    let seen = match (limit, seen) {
-        (Limit::Errors(_), seen) => format!("{} of the requests failed", percent(seen)),
+    let observed = match (limit, value) {
+        (Limit::Errors(_), share) => format!("{:.3} % of the requests failed", Percent(share)),
         (_, ns) => format!("its {} was {} ms", limit.subject(), ms(ns)),
     };
-    format!(": at {at}/s, the lowest, {seen}{floor}. An objective within reach is {nearest}")
+    format!(": at {at}/s, the lowest, {observed}{floor}. An objective within reach is {nearest}")
 }
 
 /// Returns the measured value of the limited quantity at a point (nanoseconds, or a share), and a limit above it.
 fn nearest(point: &CurvePoint, limit: &Limit) -> Option<(f64, Limit)> {
-    let time = |ns: f64| Duration::from_nanos(round_up(ns * 1.25) as u64);
     match limit {
         Limit::Quantile(quantile, _) => {
-            let known = [0.5, 0.9, 0.99, 0.999].into_iter().zip(point.quantiles());
-            let own = known.into_iter().find(|(known, _)| (known - quantile).abs() < 1e-9);
-            let ns = own?.1? as f64;
-            Some((ns, Limit::Quantile(*quantile, time(ns))))
+            let (_, time) = [0.5, 0.9, 0.99, 0.999]
+                .into_iter()
+                .zip(point.quantiles())
+                .find(|(known, _)| (known - quantile).abs() < 1e-9)?;
+            let ns = time? as f64;
+            Some((ns, Limit::Quantile(*quantile, time_above(ns))))
         }
         Limit::Mean(bound) => {
             // As `bad` is defined for it: exp(-limit / mean).
             let ns = -(bound.as_nanos() as f64) / point.bad.ln();
-            Some((ns, Limit::Mean(time(ns)))).filter(|_| (1e3..60e9).contains(&ns))
+            Some((ns, Limit::Mean(time_above(ns)))).filter(|_| (1e3..60e9).contains(&ns))
         }
         Limit::Errors(_) => {
             let share = round_up(point.bad * 1.25 * 1e6) / 1e6;
             Some((point.bad, Limit::Errors(share))).filter(|_| share < 0.5)
         }
     }
+}
+
+fn time_above(ns: f64) -> Duration {
+    Duration::from_nanos(round_up(ns * 1.25) as u64)
 }
 
 /// Rounds up to the next of 1, 1.5, 2, 3, 5 and 7 times a power of ten.

@@ -90,8 +90,8 @@ impl Ineffective {
                 "bytes received per response",
             ),
         };
-        let because = self.because.as_ref();
-        let because = because.map_or_else(String::new, |because| format!(": {because}"));
+        let because =
+            self.because.as_ref().map_or_else(String::new, |because| format!(": {because}"));
         format!("{value} {what}, and {other} in {}{because}", self.against)
     }
 

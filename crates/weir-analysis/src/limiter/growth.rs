@@ -24,22 +24,22 @@ const LEAST_RATES: usize = 3;
 /// Maximum number of windows into which the blocks at one rate are grouped: neighbouring blocks resemble each other.
 const WINDOWS: usize = 12;
 /// Number of windows that the tests of weir-stats need, as text.
-const NEEDED: &str = "8 at 4 different rates";
+const NEEDED_WINDOWS: &str = "8 at 4 different rates";
 /// Share of their mean within which values count as the same.
-const SAME: f64 = 0.02;
+const SAME_SHARE: f64 = 0.02;
 /// Seed of the tests' random draws; fixed, so that a report is reproducible.
 const SEED: u64 = 15;
 /// Resources in the order of the report.
 const RESOURCES: [Resource; 4] =
     [Resource::Cpu, Resource::Memory, Resource::Network, Resource::Connections];
 /// Requests per second to which slopes refer.
-const PER: f64 = 1000.0;
+const REQUESTS_PER_S: f64 = 1000.0;
 
 /// Finds the growth of resources, by arm and by loads that differ only in their rate.
 pub(crate) fn find(run: &Run) -> Vec<GrowthFindings> {
     let study = &run.header.study;
     let is_search = !study.capacity.is_empty();
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for loads in groups(&study.loads, is_search) {
         let arms = study.arms.iter();
         for arm in arms.filter(|arm| arm.role != ArmRole::SameAsBaseline) {
@@ -51,26 +51,20 @@ pub(crate) fn find(run: &Run) -> Vec<GrowthFindings> {
                 .collect();
             let in_turns = !is_search && rates(&alone) < LEAST_RATES;
             let spans = if in_turns { turns(run, &loads, &arm.name) } else { alone };
-            found.extend(Grower { run, arm, in_turns }.of(&loads, &spans));
+            findings.extend(Grower { run, arm, in_turns }.of(&loads, &spans));
         }
     }
-    found
+    findings
 }
 
 /// Groups loads that differ only in rate and duration; in a search each load is a group of its own.
 fn groups(loads: &[LoadSpec], is_search: bool) -> Vec<Vec<&LoadSpec>> {
-    let but_rate = |spec: &LoadSpec| {
-        let mut spec = spec.clone();
-        spec.name.clear();
-        spec.main.arrivals = StudyArrivals::Closed;
-        spec.duration = std::time::Duration::ZERO;
-        spec.cell.iter_mut().for_each(|cell| cell.rate = None);
-        spec
-    };
     let mut groups: Vec<Vec<&LoadSpec>> = Vec::new();
     for load in loads.iter().filter(|load| is_search || load.is_open()) {
-        let mut others = groups.iter_mut();
-        match others.find(|group| !is_search && but_rate(group[0]) == but_rate(load)) {
+        match groups
+            .iter_mut()
+            .find(|group| !is_search && without_rate(group[0]) == without_rate(load))
+        {
             Some(group) => group.push(load),
             None => groups.push(vec![load]),
         }
@@ -79,14 +73,24 @@ fn groups(loads: &[LoadSpec], is_search: bool) -> Vec<Vec<&LoadSpec>> {
     groups
 }
 
+fn without_rate(spec: &LoadSpec) -> LoadSpec {
+    let mut base = spec.clone();
+    base.name.clear();
+    base.main.arrivals = StudyArrivals::Closed;
+    base.duration = std::time::Duration::ZERO;
+    base.cell.iter_mut().for_each(|cell| cell.rate = None);
+    base
+}
+
 /// Returns true if a time can be used: an open load that was carried, without INVALID trials.
 fn is_fit(run: &Run, span: &Span<'_>) -> bool {
-    let is_usable = |trial: &&TrialRecord| {
-        let reasons = crate::validity(trial, &run.header);
-        reasons.iter().all(|one| one.validity != Validity::Invalid)
-    };
     let is_open = span.rate.is_some();
-    is_open && is_carried(&span.trials, &run.header.study) && span.trials.iter().all(is_usable)
+    is_open
+        && is_carried(&span.trials, &run.header.study)
+        && span.trials.iter().all(|trial| {
+            let reasons = crate::validity(trial, &run.header);
+            reasons.iter().all(|reason| reason.validity != Validity::Invalid)
+        })
 }
 
 fn rates(spans: &[Span<'_>]) -> usize {
@@ -99,11 +103,11 @@ fn rates(spans: &[Span<'_>]) -> usize {
 /// Returns the blocks of an arm that takes turns with others, neighbours at one rate as one time.
 fn turns<'r>(run: &'r Run, loads: &[&'r LoadSpec], arm: &str) -> Vec<Span<'r>> {
     let arms = &run.header.study.arms;
-    let Some(place) = arms.iter().position(|own| own.name == arm) else {
+    let Some(index) = arms.iter().position(|known| known.name == arm) else {
         return Vec::new();
     };
-    let each = loads.iter().flat_map(|load| {
-        let trials: Vec<&TrialRecord> = LoadData::gather(run, load).usable_of(place).collect();
+    let spans = loads.iter().flat_map(|load| {
+        let trials: Vec<&TrialRecord> = LoadData::gather(run, load).usable_of(index).collect();
         let together = trials.len().div_ceil(WINDOWS).max(1);
         trials
             .chunks(together)
@@ -111,7 +115,7 @@ fn turns<'r>(run: &'r Run, loads: &[&'r LoadSpec], arm: &str) -> Vec<Span<'r>> {
             .filter(|span| !span.saturated)
             .collect::<Vec<_>>()
     });
-    each.collect()
+    spans.collect()
 }
 
 /// Evaluator of an arm's resources.
@@ -125,29 +129,31 @@ impl Grower<'_> {
     /// Evaluates the windows; `None` if there are none.
     fn of(&self, loads: &[&LoadSpec], spans: &[Span<'_>]) -> Option<GrowthFindings> {
         let windows: Vec<Evidence> = spans.iter().map(|span| self.evidence(span)).collect();
-        let rates = || windows.iter().filter_map(|window| window.value("rate"));
-        let rates = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
+        let rates = windows.iter().filter_map(|window| window.value("rate"));
+        let (lowest, highest) = (rates.clone().reduce(f64::min)?, rates.reduce(f64::max)?);
         let quantities = Quantities::builtin();
         let grown = weir_limits::growth(quantities, &windows, SEED);
-        let resources = grown.into_iter().map(|one| self.told(one, &windows));
-        let mut found = GrowthFindings {
+        let resources = grown.into_iter().map(|growth| self.describe(growth, &windows));
+        let mut findings = GrowthFindings {
             arm: self.arm.name.clone(),
             loads: loads.iter().map(|load| load.name.clone()).collect(),
             windows: spans.len() as u32,
-            rates,
+            rates: (lowest, highest),
             in_turns: self.in_turns,
             resources: sorted(resources.collect()),
             words: String::new(),
         };
-        found.words = words(&found);
-        let told: Vec<Resource> = known(&found).map(|one| one.resource).collect();
-        let missed = missed(&found);
-        let missed: Vec<String> = missed.iter().map(|one| one.quantity.clone()).collect();
-        found.resources.retain(|one| {
-            let is_known = one.shape != Shape::Unknown;
-            is_known || !told.contains(&one.resource) && missed.contains(&one.quantity)
+        findings.words = words(&findings);
+        let known_resources: Vec<Resource> =
+            find_known(&findings).map(|growth| growth.resource).collect();
+        let missed: Vec<String> =
+            find_missed(&findings).iter().map(|growth| growth.quantity.clone()).collect();
+        findings.resources.retain(|growth| {
+            let is_known = growth.shape != Shape::Unknown;
+            is_known
+                || !known_resources.contains(&growth.resource) && missed.contains(&growth.quantity)
         });
-        Some(found)
+        Some(findings)
     }
 
     fn evidence(&self, span: &Span<'_>) -> Evidence {
@@ -157,13 +163,13 @@ impl Grower<'_> {
         } else {
             (trial::figures(self.run, span, &judge.settings), judge.hosts(span))
         };
-        let seen = Trial { figures, ..Trial::default() };
+        let trial = Trial { figures, ..Trial::default() };
         let window = Window {
             hosts: &hosts,
             from_ns: span.from_ns,
             until_ns: span.until_ns,
             arm: &self.arm.name,
-            trial: &seen,
+            trial: &trial,
         };
         let mut evidence = Evidence::of(Quantities::builtin(), Counters::builtin(), &window, None);
         // What of it is the trial's is not known.
@@ -173,9 +179,9 @@ impl Grower<'_> {
         evidence
     }
 
-    fn told(&self, grown: Grown, windows: &[Evidence]) -> ResourceGrowth {
+    fn describe(&self, grown: Grown, windows: &[Evidence]) -> ResourceGrowth {
         let growth = grown.growth;
-        let shape = shape(&grown);
+        let shape = classify(&grown);
         let because = match shape {
             Shape::Unknown => self.because(&grown, windows),
             _ => String::new(),
@@ -192,13 +198,16 @@ impl Grower<'_> {
             linear: shape.is_linear(),
             slope: growth.map(|growth| {
                 let slope = growth.slope;
-                (PER * slope.value, (PER * slope.low, PER * slope.high))
+                (
+                    REQUESTS_PER_S * slope.value,
+                    (REQUESTS_PER_S * slope.low, REQUESTS_PER_S * slope.high),
+                )
             }),
             intercept: growth.map(|growth| growth.intercept),
             bend: bend.map(|(_, bend)| Bends {
                 at: (bend.at.value, (bend.at.low, bend.at.high)),
-                before: PER * bend.before,
-                after: PER * bend.after,
+                before: REQUESTS_PER_S * bend.before,
+                after: REQUESTS_PER_S * bend.after,
                 value: at_bend(&points, &bend),
             }),
             points,
@@ -209,8 +218,9 @@ impl Grower<'_> {
     /// Returns the reason why the shape of a quantity is unknown.
     fn because(&self, grown: &Grown, windows: &[Evidence]) -> String {
         let quantity = Quantities::builtin().get(&grown.quantity);
-        let is_sampled = quantity.is_some_and(|one| matches!(one.from, Derivation::Samples(_)));
-        let absent = windows.iter().find_map(|one| one.absent.get(&grown.quantity));
+        let is_sampled =
+            quantity.is_some_and(|quantity| matches!(quantity.from, Derivation::Samples(_)));
+        let absent = windows.iter().find_map(|window| window.absent.get(&grown.quantity));
         match (grown.points.len(), absent) {
             (0, _) if is_sampled && self.in_turns => {
                 "rates take turns in the same processes, so no sample belongs to one rate"
@@ -219,24 +229,24 @@ impl Grower<'_> {
             (0, Some(Absent::NotGiven(_))) => "weir does not see the proxy's own".to_owned(),
             (0, Some(absent)) => absent.to_string(),
             (known, _) if grown.growth.is_none() => {
-                format!("{known} windows can be used, and {NEEDED} are needed")
+                format!("{known} windows can be used, and {NEEDED_WINDOWS} are needed")
             }
             _ => "it varies more than it grows over these rates".to_owned(),
         }
     }
 }
 
-fn shape(grown: &Grown) -> Shape {
+fn classify(grown: &Grown) -> Shape {
     let Some(growth) = grown.growth else {
         return Shape::Unknown;
     };
-    let values = || grown.points.iter().map(|(_, value)| *value);
-    let mean = values().sum::<f64>() / grown.points.len() as f64;
-    let (least, most) =
-        (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    let values = grown.points.iter().map(|(_, value)| *value);
+    let mean = values.clone().sum::<f64>() / grown.points.len() as f64;
+    let least = values.clone().fold(f64::INFINITY, f64::min);
+    let most = values.fold(f64::NEG_INFINITY, f64::max);
     let no_slope = growth.slope.low <= 0.0 && growth.slope.high >= 0.0;
     match growth.bend {
-        _ if most - least <= SAME * mean.abs() => Shape::Constant,
+        _ if most - least <= SAME_SHARE * mean.abs() => Shape::Constant,
         Some(_) => Shape::Bend,
         None if !growth.is_linear() => Shape::Curve,
         None if no_slope => Shape::Unknown,
@@ -255,38 +265,39 @@ fn at_bend(points: &[(f64, f64)], bend: &weir_stats::growth::Bend) -> f64 {
 }
 
 fn sorted(mut resources: Vec<ResourceGrowth>) -> Vec<ResourceGrowth> {
-    resources.sort_by_key(|one| RESOURCES.iter().position(|of| *of == one.resource));
+    resources.sort_by_key(|growth| RESOURCES.iter().position(|of| *of == growth.resource));
     resources
 }
 
 /// Returns the first known quantity of each resource.
-fn known(found: &GrowthFindings) -> impl Iterator<Item = &ResourceGrowth> {
+fn find_known(found: &GrowthFindings) -> impl Iterator<Item = &ResourceGrowth> {
     RESOURCES.into_iter().filter_map(|resource| {
-        let mut own = found.resources.iter();
-        own.find(|one| one.resource == resource && one.shape != Shape::Unknown)
+        found
+            .resources
+            .iter()
+            .find(|growth| growth.resource == resource && growth.shape != Shape::Unknown)
     })
 }
 
 /// Returns, for each resource without a known quantity, the quantity that is known in most windows.
-fn missed(found: &GrowthFindings) -> Vec<&ResourceGrowth> {
-    let each = RESOURCES.into_iter().filter_map(|resource| {
-        let own = || found.resources.iter().filter(|one| one.resource == resource);
-        let is_known = own().any(|one| one.shape != Shape::Unknown);
-        let most = own().rev().max_by_key(|one| one.points.len());
+fn find_missed(found: &GrowthFindings) -> Vec<&ResourceGrowth> {
+    let missed = RESOURCES.into_iter().filter_map(|resource| {
+        let mut quantities = found.resources.iter().filter(|growth| growth.resource == resource);
+        let most = quantities.clone().rev().max_by_key(|growth| growth.points.len());
+        let is_known = quantities.any(|growth| growth.shape != Shape::Unknown);
         most.filter(|_| !is_known)
     });
-    each.collect()
+    missed.collect()
 }
 
 /// Lists the unknown resources with their reasons; resources with the same reason share an entry.
 fn why_missed(found: &GrowthFindings) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for one in missed(found) {
-        let name = resource_name(one.resource).to_owned();
-        let mut known = reasons.iter_mut();
-        match known.find(|(because, _)| *because == one.because) {
+    for growth in find_missed(found) {
+        let name = resource_name(growth.resource).to_owned();
+        match reasons.iter_mut().find(|(because, _)| *because == growth.because) {
             Some((_, names)) => names.push(name),
-            None => reasons.push((&one.because, vec![name])),
+            None => reasons.push((&growth.because, vec![name])),
         }
     }
     reasons.iter().map(|(because, names)| format!("{} ({because})", listed(names))).collect()
@@ -307,42 +318,32 @@ fn words(found: &GrowthFindings) -> String {
     let (low, high) = found.rates;
     let between =
         format!("{}, from {} to {} requests/s", found.arm, shown(low, ""), shown(high, ""));
-    let of_shape = |shape: Shape| -> Vec<String> {
-        known(found)
-            .filter(|one| one.shape == shape)
-            .map(|one| resource_name(one.resource).to_owned())
-            .collect()
-    };
-    let said = |names: Vec<String>, one: &str, many: &str| match names.len() {
-        0 => None,
-        1 if names[0] != "connections" => Some(format!("{} {one}", names[0])),
-        _ => Some(format!("{} {many}", listed(&names))),
-    };
     let plain = [
-        said(
-            of_shape(Shape::Linear),
+        shape_clause(
+            found,
+            Shape::Linear,
             "grows linearly with the rate",
             "grow linearly with the rate",
         ),
-        said(of_shape(Shape::Constant), "does not grow", "do not grow"),
-        said(
-            of_shape(Shape::Curve),
+        shape_clause(found, Shape::Constant, "does not grow", "do not grow"),
+        shape_clause(
+            found,
+            Shape::Curve,
             "grows, but not along a straight line",
             "grow, but not along a straight line",
         ),
     ];
-    let bends = known(found).filter_map(|one| {
-        let bend = one.bend?;
+    let bends = find_known(found).filter_map(|growth| {
+        let bend = growth.bend?;
         let (at, (low, high)) = bend.at;
-        let each = |slope| shown(slope, &one.unit);
         Some(format!(
             "the growth of {} bends at {} requests/s ({} to {}): 1,000 requests/s more take {} below it and {} above it",
-            resource_name(one.resource),
+            resource_name(growth.resource),
             shown(at, ""),
             shown(low, ""),
             shown(high, ""),
-            each(bend.before),
-            each(bend.after)
+            shown(bend.before, &growth.unit),
+            shown(bend.after, &growth.unit)
         ))
     });
     let parts: Vec<String> = plain.into_iter().flatten().chain(bends).collect();
@@ -350,6 +351,19 @@ fn words(found: &GrowthFindings) -> String {
     let whose = if parts.is_empty() { format!(" of {}", found.arm) } else { String::new() };
     let unknown =
         (!unknown.is_empty()).then(|| format!("Not known{whose}: {}.", unknown.join("; ")));
-    let known = (!parts.is_empty()).then(|| format!("{between}: {}.", parts.join("; ")));
-    known.into_iter().chain(unknown).collect::<Vec<_>>().join(" ")
+    let clauses = (!parts.is_empty()).then(|| format!("{between}: {}.", parts.join("; ")));
+    clauses.into_iter().chain(unknown).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the clause about the resources that grow in this way; `None` if there are none.
+fn shape_clause(found: &GrowthFindings, shape: Shape, one: &str, many: &str) -> Option<String> {
+    let names: Vec<String> = find_known(found)
+        .filter(|growth| growth.shape == shape)
+        .map(|growth| resource_name(growth.resource).to_owned())
+        .collect();
+    match names.len() {
+        0 => None,
+        1 if names[0] != "connections" => Some(format!("{} {one}", names[0])),
+        _ => Some(format!("{} {many}", listed(&names))),
+    }
 }

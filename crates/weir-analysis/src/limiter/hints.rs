@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_limits::{Evidence, Finding, Rules, Way};
+use weir_limits::{Evidence, Finding, Rules, TurnDirection};
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::{Catalog, Parameter};
 
@@ -30,7 +30,7 @@ impl HintedArm<'_> {
 
     /// Returns false if the parameter is at its level already, cannot go further, or has no effect beside the other
     /// settings.
-    fn changes_something(&self, parameter: &str, way: &Way) -> bool {
+    fn changes_something(&self, parameter: &str, way: &TurnDirection) -> bool {
         let catalog = Catalog::builtin();
         let settings = self.known(&catalog);
         if !catalog.has_effect(self.kind, parameter, &settings, self.role) {
@@ -41,9 +41,9 @@ impl HintedArm<'_> {
             return true;
         };
         let turned = match way {
-            Way::To(other) => Some(other.clone()).filter(|other| other != level),
-            Way::Up | Way::Down => {
-                let up = *way == Way::Up;
+            TurnDirection::To(other) => Some(other.clone()).filter(|other| other != level),
+            TurnDirection::Up | TurnDirection::Down => {
+                let up = *way == TurnDirection::Up;
                 let turned = row.level.further(level, up);
                 // Of words, and of levels in no order, nobody can tell the next.
                 if turned.is_none() && !is_at_end(row, level, up) {
@@ -51,7 +51,7 @@ impl HintedArm<'_> {
                 }
                 turned
             }
-            Way::Either => return true,
+            TurnDirection::Either => return true,
         };
         // Of a backlog and net.core.somaxconn the smaller one counts.
         turned.is_some_and(|turned| {
@@ -102,9 +102,8 @@ mod tests {
             quantities: pairs(text)
                 .into_iter()
                 .map(|(name, value)| {
-                    let value = value.parse().expect("a number");
                     let fact = Fact {
-                        value,
+                        value: value.parse().expect("a number"),
                         at_low_load: None,
                         unit: String::new(),
                         from: Vec::new(),
@@ -117,7 +116,7 @@ mod tests {
         }
     }
 
-    fn named(kind: ProxyKind, limiter: &str, settings: &str, seen: &str) -> BTreeSet<String> {
+    fn name_hints(kind: ProxyKind, limiter: &str, settings: &str, seen: &str) -> BTreeSet<String> {
         let (settings, evidence) = (pairs(settings), evidence(seen));
         let arm = HintedArm { kind, role: &ProxyRole::ReverseProxy, settings: &settings };
         Rules::builtin()
@@ -125,14 +124,14 @@ mod tests {
             .iter()
             .filter(|rule| rule.limiter.value == limiter)
             .flat_map(|rule| {
-                let mut finding = finding(rule, kind);
+                let mut finding = make_finding(rule, kind);
                 arm.leave_out_misfits(&mut finding, &evidence);
                 finding.turn
             })
             .collect()
     }
 
-    fn finding(rule: &Rule, kind: ProxyKind) -> Finding {
+    fn make_finding(rule: &Rule, kind: ProxyKind) -> Finding {
         let turns = rule.turns(Some(kind));
         Finding {
             turn: turns.iter().map(|turn| turn.parameter.clone()).collect(),
@@ -218,7 +217,7 @@ mod tests {
         let mut wrong = Vec::new();
         for (kind, limiter, fit, misfit, hint) in ROWS {
             for ([settings, seen], is_named) in [(fit, true), (misfit, false)] {
-                let named = named(*kind, limiter, settings, seen);
+                let named = name_hints(*kind, limiter, settings, seen);
                 if named.contains(*hint) != is_named {
                     wrong.push(format!(
                         "{kind:?} {limiter} {hint} with {settings} {seen}: {named:?}"
@@ -241,9 +240,9 @@ mod tests {
                         continue;
                     };
                     let end = match &turn.way {
-                        Way::To(level) => level.clone(),
-                        Way::Up | Way::Down => {
-                            let up = turn.way == Way::Up;
+                        TurnDirection::To(level) => level.clone(),
+                        TurnDirection::Up | TurnDirection::Down => {
+                            let up = turn.way == TurnDirection::Up;
                             let first = catalog
                                 .complete(kind, &Settings::new())
                                 .get(&turn.parameter)
@@ -259,7 +258,7 @@ mod tests {
                             }
                             end
                         }
-                        Way::Either => continue,
+                        TurnDirection::Either => continue,
                     };
                     let mut same = rule.turns(Some(kind)).iter();
                     let is_turned_twice = same
@@ -270,7 +269,7 @@ mod tests {
                     held_against += 1;
                     let settings = format!("{}={end}", turn.parameter);
                     let limiter = &rule.limiter.value;
-                    let named = named(kind, limiter, &settings, "");
+                    let named = name_hints(kind, limiter, &settings, "");
                     assert!(!named.contains(&turn.parameter), "{kind:?} {limiter}: {settings}");
                 }
             }

@@ -26,14 +26,12 @@ pub fn of_load(
     until_ns: u64,
 ) -> LimiterFindings {
     let from_ns = until_ns.saturating_sub((report.phases.sustain * 1e9) as u64);
-    let own: Option<Vec<u64>> = report.load.cpus.iter().map(|cpu| cpu.map(u64::from)).collect();
-    let cpus = |role| match role {
-        Role::Generator => own.clone(),
+    let hosts = by_host(samples, (from_ns, until_ns), &|role| match role {
+        Role::Generator => report.load.cpus.iter().map(|cpu| cpu.map(u64::from)).collect(),
         Role::Proxy => Some(samples.cpus.clone()).filter(|cpus| !cpus.is_empty()),
         Role::Origin => None,
-    };
-    let hosts = by_host(samples, (from_ns, until_ns), &cpus);
-    let mut trial = trial(report, response_times);
+    });
+    let mut trial = build_trial(report, response_times);
     trial.settings = samples.settings.clone();
     trial.figures.extend(crosses_link(&hosts));
     let kind = kind_by_name(samples, "");
@@ -66,8 +64,8 @@ pub fn of_load(
 
 /// Returns the number of workers from the proxy's own configuration; `None` if it was not read or gives no number.
 fn own_workers(kind: Option<ProxyKind>, settings: &Settings) -> Option<(Figure, f64)> {
-    let kind = kind.filter(|_| !settings.is_empty())?;
-    let workers = Catalog::builtin().workers(kind, settings)?;
+    let read_kind = kind.filter(|_| !settings.is_empty())?;
+    let workers = Catalog::builtin().workers(read_kind, settings)?;
     Some((Figure::Workers, workers as f64))
 }
 
@@ -79,7 +77,7 @@ fn is_saturated(report: &LoadReport) -> bool {
 
 /// Returns the requests per second that were not turned away.
 fn carried(report: &LoadReport) -> f64 {
-    let all: u64 = report.statuses.iter().map(|one| one.count).sum();
+    let all: u64 = report.statuses.iter().map(|status| status.count).sum();
     let part = turned_away(report) as f64 / all.max(1) as f64;
     report.rates.completed * (1.0 - part)
 }
@@ -87,12 +85,12 @@ fn carried(report: &LoadReport) -> f64 {
 /// Counts the responses of a failed or overloaded server (RFC 9110 section 15.6, RFC 6585 section 4); 0 if the load
 /// declares which statuses are right.
 fn turned_away(report: &LoadReport) -> u64 {
-    let is_failure = |status: u16| status >= 500 || status == 429;
     report
         .statuses
         .iter()
-        .filter(|one| !report.load.status_expected && is_failure(one.status))
-        .map(|one| one.count)
+        .filter(|_| !report.load.status_expected)
+        .filter(|status| status.status >= 500 || status.status == 429)
+        .map(|status| status.count)
         .sum()
 }
 
@@ -100,12 +98,12 @@ fn turned_away(report: &LoadReport) -> u64 {
 /// 15.6.3 and 15.6.5).
 fn gateway_errors(report: &LoadReport) -> u64 {
     (report.statuses.iter())
-        .filter(|one| [502, 504].contains(&one.status))
-        .map(|one| one.count)
+        .filter(|status| [502, 504].contains(&status.status))
+        .map(|status| status.count)
         .sum()
 }
 
-fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
+fn build_trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
     let rates = &report.rates;
     let opened = opened_per_request(report.load.lifetime);
     let is_open = !matches!(report.load.arrivals, Arrivals::Closed);
@@ -134,7 +132,6 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
         ),
         (Figure::FullHandshakesPerS, full),
     ];
-    let known = figures.into_iter().filter_map(|(figure, value)| Some((figure, value?)));
     let mut errors = by_kind(&report.errors);
     let away = turned_away(report);
     if away > 0 {
@@ -145,7 +142,7 @@ fn trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
     let kinds = report.errors.iter().map(|error| (error.kind, error.count));
     let ended = Ended::of(report.counts.completed_whole, 0, kinds);
     Trial {
-        figures: known.collect(),
+        figures: figures.into_iter().filter_map(|(figure, value)| Some((figure, value?))).collect(),
         response_times,
         requests: ended.requests,
         errors: Some(errors),

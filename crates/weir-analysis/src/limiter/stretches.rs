@@ -1,6 +1,8 @@
 //! Times in which one arm alone had the load at one rate, long enough for samples.
 
-use weir_model::record::{BracketRecord, PartRecord, Phase, Record, SearchStage, TrialRecord};
+use weir_model::record::{
+    BracketRecord, PartRecord, Phase, Record, SearchStage, SliceRecord, TrialRecord,
+};
 use weir_model::study::{LoadSpec, Study};
 use weir_record::Run;
 
@@ -38,7 +40,11 @@ impl Span<'_> {
         self.until_ns.saturating_sub(self.from_ns)
     }
 
-    pub(super) fn told(&self) -> Stretch {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &TrialRecord> + Clone {
+        self.trials.iter().copied()
+    }
+
+    pub(super) fn to_stretch(&self) -> Stretch {
         Stretch {
             from_s: self.from_ns as f64 / 1e9,
             until_s: self.until_ns as f64 / 1e9,
@@ -61,13 +67,14 @@ pub(super) fn of<'r>(run: &'r Run, load: &'r LoadSpec, arm: &str) -> Vec<Span<'r
         let Some(at_ns) = part.samples_at_ns else {
             continue;
         };
-        let own = run.trials_in(|_| true).filter(|trial| {
+        let trials = run.trials_in(|_| true).filter(|trial| {
             trial.load == load.name
                 && trial.arm == arm
                 && trial.phase == part.phase
                 && holds(part, trial)
         });
-        let mut pieces: Vec<Piece<'r>> = own.filter_map(|trial| Piece::of(trial, &steps)).collect();
+        let mut pieces: Vec<Piece<'r>> =
+            trials.filter_map(|trial| Piece::of(trial, &steps)).collect();
         pieces.sort_by_key(|piece| piece.first);
         let same = pieces.chunk_by(|before, after| before.goes_on_in(after));
         spans.extend(same.map(|pieces| span(run, load, (part, at_ns), pieces)));
@@ -78,10 +85,10 @@ pub(super) fn of<'r>(run: &'r Run, load: &'r LoadSpec, arm: &str) -> Vec<Span<'r
 
 /// Returns true if an open load was answered as expected.
 pub(super) fn is_carried(trials: &[&TrialRecord], study: &Study) -> bool {
-    let trials = || trials.iter().copied();
-    let due = sum(trials(), |slice| slice.due);
-    let done = sum(trials(), |slice| slice.completed);
-    done >= CARRIED * due && Answers::of(trials(), study).bad_share() <= 1.0 - CARRIED
+    let trials = trials.iter().copied();
+    let due = sum(trials.clone(), |slice| slice.due);
+    let done = sum(trials.clone(), |slice| slice.completed);
+    done >= CARRIED * due && Answers::of(trials, study).bad_share() <= 1.0 - CARRIED
 }
 
 /// Combines blocks of an arm that takes turns with others into one time, to which no samples belong; `None` without
@@ -160,21 +167,19 @@ fn span<'r>(
         Some(_) if !study.capacity.is_empty() => curve::breaks(&trials, &study.capacity),
         Some(_) => !is_carried(&trials, study),
     };
-    let slices = || pieces.iter().flat_map(|piece| &piece.trial.slices);
-    let begin = |start_ns: u64| (start_ns as i64).saturating_add(at_ns).max(0) as u64;
-    let from_ns = slices().next().map_or(0, |slice| begin(slice.start_ns));
-    let until_ns = slices()
+    let slices: Vec<&SliceRecord> = pieces.iter().flat_map(|piece| &piece.trial.slices).collect();
+    let mut from_ns = slices.first().map_or(0, |slice| begin_ns(slice, at_ns));
+    let until_ns = slices
         .last()
-        .map_or(0, |slice| begin(slice.start_ns) + slice.measured_ns.max(slice.whole_ns));
-    let mut from_ns = from_ns;
+        .map_or(0, |slice| begin_ns(slice, at_ns) + slice.measured_ns.max(slice.whole_ns));
     // A limit that comes with time shows at the end.
     if saturated && until_ns.saturating_sub(from_ns) > LAST_NS && trials.len() > 1 {
         from_ns = until_ns - LAST_NS;
-        trials.retain(|trial| trial.slices.iter().any(|slice| begin(slice.start_ns) >= from_ns));
+        trials.retain(|trial| trial.slices.iter().any(|slice| begin_ns(slice, at_ns) >= from_ns));
         from_ns = trials
             .first()
             .and_then(|trial| trial.slices.first())
-            .map_or(from_ns, |slice| begin(slice.start_ns));
+            .map_or(from_ns, |slice| begin_ns(slice, at_ns));
     }
     Span {
         load: &load.name,
@@ -187,4 +192,9 @@ fn span<'r>(
         stage: first.stage,
         saturated,
     }
+}
+
+/// Returns the start of a slice on the clock of the samples.
+fn begin_ns(slice: &SliceRecord, at_ns: i64) -> u64 {
+    (slice.start_ns as i64).saturating_add(at_ns).max(0) as u64
 }

@@ -6,7 +6,7 @@ use weir_limits::{Figure, Trial};
 use weir_model::flow::FlowSpec;
 use weir_model::load::{ErrorCount, Lifetime};
 use weir_model::quantity::CpuSet;
-use weir_model::record::{ProxyRecord, QuantileSummary, Record, SliceRecord, TrialRecord};
+use weir_model::record::{ProxyRecord, Record, SliceRecord, TrialRecord};
 use weir_model::study::{Arm, LoadSpec};
 use weir_parameters::Catalog;
 use weir_record::Run;
@@ -41,8 +41,7 @@ pub(super) fn settings(run: &Run, arm: &Arm) -> BTreeMap<String, String> {
 /// Collects the figures for a time.
 pub(super) fn of(run: &Run, span: &Span<'_>, settings: &BTreeMap<String, String>) -> Trial {
     let study = &run.header.study;
-    let trials = || span.trials.iter().copied();
-    let answers = Answers::of(trials(), study);
+    let answers = Answers::of(span.iter(), study);
     Trial {
         figures: figures(run, span, settings),
         response_times: together(run, span),
@@ -58,29 +57,24 @@ pub(super) fn figures(
     settings: &BTreeMap<String, String>,
 ) -> BTreeMap<Figure, f64> {
     let study = &run.header.study;
-    let trials = || span.trials.iter().copied();
-    let measured_s = sum(trials(), |slice| slice.measured_ns) / 1e9;
-    let received = sum(trials(), |slice| slice.received_bytes);
+    let measured_s = sum(span.iter(), |slice| slice.measured_ns) / 1e9;
+    let received = sum(span.iter(), |slice| slice.received_bytes);
     let whole_s = whole_ns(run, span) / 1e9;
-    let per_second = |count: f64| Some(count / measured_s).filter(|rate| rate.is_finite());
     let load = study.loads.iter().find(|load| load.name == span.load);
     let opened = load.and_then(|load| opened_per_request(load.lifetime));
     let first = span.trials.first();
     let arm = first.and_then(|trial| study.arms.iter().find(|arm| arm.name == trial.arm));
     let kind = arm.map(|arm| study.proxy_of(arm).kind);
     let workers = kind.and_then(|kind| Catalog::builtin().workers(kind, settings));
-    let summaries = |of: fn(&TrialRecord) -> &QuantileSummary| {
-        trials().map(of).filter(|summary| !summary.is_empty())
-    };
-    let times = || summaries(|trial| &trial.service_time);
-    let count: u64 = times().map(|summary| summary.count).sum();
-    let mean =
-        times().map(|summary| summary.mean * summary.count as f64).sum::<f64>() / count as f64;
-    let lag = summaries(|trial| &trial.dispatch_lag).map(|summary| summary.p99).max();
+    let times = span.iter().map(|trial| &trial.service_time).filter(|times| !times.is_empty());
+    let count: u64 = times.clone().map(|times| times.count).sum();
+    let mean = times.map(|times| times.mean * times.count as f64).sum::<f64>() / count as f64;
+    let lags = span.iter().map(|trial| &trial.dispatch_lag).filter(|lag| !lag.is_empty());
+    let lag = lags.map(|lag| lag.p99).max();
     let figures = [
         (Figure::RateIntended, span.rate),
-        (Figure::RateOffered, per_second(sum(trials(), |slice| slice.offered))),
-        (Figure::RateCompleted, Some(rate(trials(), study))),
+        (Figure::RateOffered, Some(sum(span.iter(), |slice| slice.offered) / measured_s)),
+        (Figure::RateCompleted, Some(rate(span.iter(), study))),
         (Figure::Saturated, Some(flag(span.saturated))),
         (Figure::Closed, Some(flag(span.rate.is_none()))),
         (Figure::ServiceTimeS, Some(mean / 1e9)),
@@ -92,8 +86,8 @@ pub(super) fn figures(
             Figure::OpenedAgainPerRequest,
             opened_again(
                 load.map(|load| load.lifetime),
-                sum(trials(), |slice| slice.reconnects),
-                sum(trials(), |slice| slice.completed_whole),
+                sum(span.iter(), |slice| slice.reconnects),
+                sum(span.iter(), |slice| slice.completed_whole),
             ),
         ),
         (Figure::FullHandshakesPerS, handshakes(span)),
@@ -116,20 +110,19 @@ pub(super) fn figures_of_turns(
     settings: &BTreeMap<String, String>,
 ) -> BTreeMap<Figure, f64> {
     let whole_s = whole_ns(run, span) / 1e9;
-    let trials = || span.trials.iter().copied();
-    let good = Answers::of(trials(), &run.header.study).good_share();
-    let completed = good * sum(trials(), |slice| slice.completed_whole);
+    let good = Answers::of(span.iter(), &run.header.study).good_share();
+    let completed = good * sum(span.iter(), |slice| slice.completed_whole);
     let cpu_ns = own_cpu_ns(run, span);
-    let own = [
+    let of_arm = [
         (Figure::RateCompleted, Some(completed / whole_s)),
         (Figure::ProxyCpus, cpu_ns.map(|ns| ns / 1e9 / whole_s)),
         (Figure::ProxySockets, sockets(span)),
     ]
     .into_iter()
     .filter_map(|(figure, value)| Some((figure, value?)));
-    let mut figures = figures(run, span, settings);
-    figures.extend(own.filter(|(_, value)| value.is_finite()));
-    figures
+    let mut all = figures(run, span, settings);
+    all.extend(of_arm.filter(|(_, value)| value.is_finite()));
+    all
 }
 
 /// Returns 1 for true, 0 for false.
@@ -189,10 +182,9 @@ fn whole_ns(run: &Run, span: &Span<'_>) -> f64 {
 fn own_cpu_ns(run: &Run, span: &Span<'_>) -> Option<f64> {
     let study = &run.header.study;
     let arm = &span.trials.first()?.arm;
-    let arm = study.arms.iter().find(|own| own.name == *arm)?;
-    let used = |slice: &SliceRecord| slice.proxy_cpu_ns.saturating_sub(slice.rest_cpu_ns);
+    let arm = study.arms.iter().find(|known| known.name == *arm)?;
     let is_seen = study.proxy_of(arm).is_started();
-    is_seen.then(|| sum(span.trials.iter().copied(), used))
+    is_seen.then(|| sum(span.iter(), |slice| slice.proxy_cpu_ns.saturating_sub(slice.rest_cpu_ns)))
 }
 
 /// Returns the mean number of sockets in the arm's network namespace when the load moved on.
@@ -220,7 +212,7 @@ fn others(run: &Run, span: &Span<'_>) -> Option<f64> {
         return None;
     }
     let places = &run.header.places;
-    let mut own: Vec<Used> = vec![
+    let mut fields: Vec<Used> = vec![
         |slice| slice.proxy_cpu_ns,
         |slice| slice.proxy_irq_ns,
         |slice| slice.proxy_cpus_idle_ns,
@@ -239,15 +231,13 @@ fn others(run: &Run, span: &Span<'_>) -> Option<f64> {
         match shared {
             0 => {}
             _ if !is_here => {}
-            all if all == peer.cpus().len() && is_alone => own.push(used),
+            all if all == peer.cpus().len() && is_alone => fields.push(used),
             // How much of it was on which CPU is not known.
             _ => return None,
         }
     }
-    let trials = || span.trials.iter().copied();
-    let whole_ns = whole_ns(run, span);
-    let own_ns: f64 = own.into_iter().map(|field| sum(trials(), field)).sum();
-    let all_ns = whole_ns * proxy.len() as f64;
+    let own_ns: f64 = fields.into_iter().map(|field| sum(span.iter(), field)).sum();
+    let all_ns = whole_ns(run, span) * proxy.len() as f64;
     Some(((all_ns - own_ns) / all_ns).max(0.0))
 }
 
@@ -255,9 +245,9 @@ fn others(run: &Run, span: &Span<'_>) -> Option<f64> {
 /// opened before it included.
 fn handshakes(span: &Span<'_>) -> Option<f64> {
     let arm = &span.trials.first()?.arm;
-    let own = span.part.arms.iter().find(|own| own.arm == *arm)?;
-    let tls = own.tls.as_ref()?;
-    let answered = own.answered as f64;
+    let connections = span.part.arms.iter().find(|connections| connections.arm == *arm)?;
+    let tls = connections.tls.as_ref()?;
+    let answered = connections.answered as f64;
     // By request, because the arm may have had the load for a part of the trial alone.
     let full = tls.handshakes.saturating_sub(tls.resumed) as f64;
     span.completed.map(|rate| full / answered * rate)

@@ -76,8 +76,7 @@ impl Source {
         if quantity == ORIGIN_TIME {
             return Source::OriginTime;
         }
-        let known = Quantities::builtin().get(quantity);
-        match known.map(|known| &known.from) {
+        match Quantities::builtin().get(quantity).map(|quantity| &quantity.from) {
             Some(Derivation::Setting(_)) => Source::Proxy,
             Some(Derivation::Samples(columns)) => match columns.role {
                 _ if columns.table == "proxy" => Source::Proxy,
@@ -102,11 +101,12 @@ pub(super) fn clause(found: &LimiterFindings) -> String {
     let shared = Source::ALL
         .into_iter()
         .rev()
-        .max_by_key(|source| unknown.iter().filter(|one| lacks(one, *source, found)).count());
+        .max_by_key(|source| unknown.iter().filter(|limit| lacks(limit, *source, found)).count());
     let source = shared.unwrap_or(Source::Load);
-    let lacking: Vec<&Unknown> = unknown.iter().filter(|one| lacks(one, source, found)).collect();
-    let why = sampler_said(&lacking, source, found);
-    let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+    let lacking: Vec<&Unknown> =
+        unknown.iter().filter(|limit| lacks(limit, source, found)).collect();
+    let why =
+        sampler_said(&lacking, source, found).map_or_else(String::new, |why| format!(" ({why})"));
     format!(
         "{} could not be judged, because {} {}{why}; {}",
         listed(&lacking),
@@ -126,7 +126,7 @@ fn lacks(unknown: &Unknown, source: Source, found: &LimiterFindings) -> bool {
 fn sampler_said(lacking: &[&Unknown], source: Source, found: &LimiterFindings) -> Option<String> {
     let mut of_source = lacking
         .iter()
-        .flat_map(|one| &one.missing)
+        .flat_map(|limit| &limit.missing)
         .filter(|name| Source::of(name, found) == source);
     of_source.find_map(|name| match found.evidence.absent.get(name)? {
         Absent::Missing { why, .. } if [Source::ProxyHost, Source::Proxy].contains(&source) => {
@@ -138,7 +138,7 @@ fn sampler_said(lacking: &[&Unknown], source: Source, found: &LimiterFindings) -
 
 /// Lists two names and the number of the others.
 fn listed(lacking: &[&Unknown]) -> String {
-    let names: Vec<String> = lacking.iter().map(|one| limiter_name(&one.limiter)).collect();
+    let names: Vec<String> = lacking.iter().map(|limit| limiter_name(&limit.limiter)).collect();
     match &names[..] {
         [one] => one.clone(),
         [one, other] => format!("{one} and {other}"),
@@ -202,14 +202,14 @@ mod tests {
 
     #[test]
     fn the_reason_that_most_limits_share_is_told_with_what_helps() {
-        let own = ("worker_connections", "log_worker_connections", None);
+        let connections = ("worker_connections", "log_worker_connections", None);
         let limited = ("rate_limit", "log_limit_req", None);
         let compressed = ("compression", "compression_on", None);
         let origin = ("origin", "origin_thread", None);
         let denied = Some("permission denied");
         for (lacking, told) in [
             (
-                &[own, limited, compressed, origin][..],
+                &[connections, limited, compressed, origin][..],
                 "What limits shop is not known: worker connections, rate limit and one more limit could not be judged, because \
                  they show only in the server's own counters and settings, which could not be read; \
                  `weir run STUDY` or `weir capacity STUDY` with its configuration reads them of a copy that weir starts.",

@@ -1,17 +1,17 @@
 //! Sentences about the limiter of an arm.
 
 use weir_limits::{
-    Absent, Answer, Behind, Certainty, Finding, Quantities, Reliability, Way, shown,
+    Absent, Answer, Behind, Certainty, Finding, Quantities, Reliability, TurnDirection, shown,
 };
 
 use weir_model::record::ConfirmationRecord;
-use weir_model::study::{Taken, TakenFrom};
+use weir_model::study::{Reduction, TakenFrom};
 
 use super::unjudged;
 use crate::findings::LimiterFindings;
 
 /// Use of a resource, as a share, below which it is not mentioned as the next limit.
-const NEXT: f64 = 0.5;
+const LEAST_USE: f64 = 0.5;
 
 /// Returns the answer in a sentence or two, and the next limit behind it.
 pub fn sentence(found: &LimiterFindings) -> String {
@@ -27,15 +27,15 @@ pub fn sentence(found: &LimiterFindings) -> String {
             };
             let partly =
                 partly(found).map(|partly| format!("Only {partly}, and this speaks for these."));
-            let asked = found.stretch.rate.unwrap_or_default();
-            let behind = first.behind.as_ref().and_then(|next| behind(next, asked));
+            let rate = found.stretch.rate.unwrap_or_default();
+            let behind = first.behind.as_ref().and_then(|next| behind(next, rate));
             let parts = [Some(named), partly, advice, behind];
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
         ([], Answer::DoNotKnow) => {
             let why = unread(found).unwrap_or_else(|| why_not(found));
-            let of = partly(found).map(|partly| format!(", as only {partly}"));
-            format!("What limits {arm} is not known: {why}{}.", of.unwrap_or_default())
+            let part = partly(found).map(|partly| format!(", as only {partly}"));
+            format!("What limits {arm} is not known: {why}{}.", part.unwrap_or_default())
         }
         ([], _) => {
             let at = found.stretch.rate.map(|rate| format!(" at {}", shown(rate, "/s")));
@@ -85,19 +85,19 @@ fn partly(found: &LimiterFindings) -> Option<String> {
 
 /// Returns advice on which parameters to change, and how. Parameters of pods are attributed to `pods`.
 pub fn turn(finding: &Finding, pods: Option<&str>) -> Option<String> {
-    let each = finding.turn.iter().zip(&finding.ways).map(|(parameter, way)| {
-        let of = pods
+    let advice = finding.turn.iter().zip(&finding.ways).take(3).map(|(parameter, way)| {
+        let owner = pods
             .filter(|_| super::is_of_pods(parameter))
             .map_or_else(String::new, |pods| format!(" of the {pods}"));
         match way {
-            Way::Up => format!("raise {parameter}{of}"),
-            Way::Down => format!("lower {parameter}{of}"),
-            Way::To(level) => format!("set {parameter}{of} to {level}"),
-            Way::Either => format!("change {parameter}{of}"),
+            TurnDirection::Up => format!("raise {parameter}{owner}"),
+            TurnDirection::Down => format!("lower {parameter}{owner}"),
+            TurnDirection::To(level) => format!("set {parameter}{owner} to {level}"),
+            TurnDirection::Either => format!("change {parameter}{owner}"),
         }
     });
-    let each: Vec<String> = each.take(3).collect();
-    (!each.is_empty()).then(|| format!("Try: {}.", each.join(", or ")))
+    let advice: Vec<String> = advice.collect();
+    (!advice.is_empty()).then(|| format!("Try: {}.", advice.join(", or ")))
 }
 
 /// Returns the name of the resource that is taken away, with its owner.
@@ -111,38 +111,37 @@ pub fn taken_name(from: TakenFrom) -> &'static str {
 
 /// Returns the result of taking something away: `with 25 % less of the proxy's CPU time it carries 24 % less (20 to 27
 /// %)`.
-fn lacking(taken: Taken, one: &ConfirmationRecord) -> String {
-    let named = if one.confirmed { "Confirmed" } else { "Not confirmed" };
+fn lacking(taken: Reduction, confirmation: &ConfirmationRecord) -> String {
+    let named = if confirmation.confirmed { "Confirmed" } else { "Not confirmed" };
     let whose = taken_name(taken.from);
-    let less = |ratio: f64| format!("{:.0}", 100.0 * (1.0 - ratio));
-    let carries = match one.ratio {
+    let carries = match confirmation.ratio {
         Some((ratio, (low, high))) => {
-            format!("it carries {} % less ({} to {} %)", less(ratio), less(high), less(low))
+            let [less, least, most] = [ratio, high, low].map(|ratio| 100.0 * (1.0 - ratio));
+            format!("it carries {less:.0} % less ({least:.0} to {most:.0} %)")
         }
         None => "nothing is answered".to_owned(),
     };
-    let taken = taken.percent;
-    format!("{named}: with {taken} % less of {whose} {carries}.")
+    format!("{named}: with {} % less of {whose} {carries}.", taken.percent)
 }
 
 /// Returns the result of turning a parameter.
-fn tried(one: &ConfirmationRecord) -> String {
-    if let (Some(taken), "") = (one.taken, &*one.why_not) {
-        return lacking(taken, one);
+fn tried(confirmation: &ConfirmationRecord) -> String {
+    if let (Some(taken), "") = (confirmation.taken, &*confirmation.why_not) {
+        return lacking(taken, confirmation);
     }
-    let turned: Vec<String> =
-        one.turned.iter().map(|(id, level)| format!("{id} at {level}")).collect();
-    let turned = turned.join(" and ");
-    if !one.why_not.is_empty() {
+    let levels: Vec<String> =
+        confirmation.turned.iter().map(|(id, level)| format!("{id} at {level}")).collect();
+    let turned = levels.join(" and ");
+    if !confirmation.why_not.is_empty() {
         return if turned.is_empty() {
-            format!("Not confirmed: {}.", one.why_not)
+            format!("Not confirmed: {}.", confirmation.why_not)
         } else {
-            format!("Not confirmed by {turned}: {}.", one.why_not)
+            format!("Not confirmed by {turned}: {}.", confirmation.why_not)
         };
     }
-    let carries = match one.ratio {
+    let carries = match confirmation.ratio {
         Some((ratio, (low, high))) => {
-            let (what, as_much) = match one.metric.response_quantile() {
+            let (what, as_much) = match confirmation.metric.response_quantile() {
                 Some(q) => (format!("the p{:.0} of its response time is", 100.0 * q), "long"),
                 None => ("it carries".to_owned(), "much"),
             };
@@ -150,7 +149,7 @@ fn tried(one: &ConfirmationRecord) -> String {
         }
         None => "it answers requests that fail without it".to_owned(),
     };
-    if one.confirmed {
+    if confirmation.confirmed {
         format!("Confirmed: with {turned} {carries}.")
     } else {
         format!("Not confirmed: with {turned} {carries}.")
@@ -162,7 +161,7 @@ fn tried(one: &ConfirmationRecord) -> String {
 fn behind(behind: &Behind, asked: f64) -> Option<String> {
     match behind {
         Behind::Limiter(limiter) => Some(format!("The next limit: {}.", limiter_name(limiter))),
-        Behind::Resource { quantity, used, at_rate } if *used >= NEXT => {
+        Behind::Resource { quantity, used, at_rate } if *used >= LEAST_USE => {
             let means = &Quantities::builtin().get(quantity)?.means;
             let at = at_rate
                 .filter(|rate| *rate > asked)
@@ -208,8 +207,8 @@ mod tests {
     fn the_rate_of_the_next_limit_is_told_if_it_is_above_what_was_asked_for() {
         let next =
             Behind::Resource { quantity: "cpu_all".to_owned(), used: 0.8, at_rate: Some(4000.0) };
-        let told = |asked| behind(&next, asked).expect("a sentence");
-        assert!(told(3000.0).ends_with("at 80 %, reached at about 4,000/s."));
-        assert!(told(5000.0).ends_with("at 80 %."), "{}", told(5000.0));
+        let [below, above] = [3000.0, 5000.0].map(|rate| behind(&next, rate).expect("a sentence"));
+        assert!(below.ends_with("at 80 %, reached at about 4,000/s."));
+        assert!(above.ends_with("at 80 %."), "{above}");
     }
 }

@@ -16,12 +16,11 @@ pub(super) fn gains(
 ) -> Vec<GainFindings> {
     let mut all = Vec::new();
     for gain in &published.gains {
-        let is_for = |load: &&LoadFindings| match &gain.load {
+        let before = all.len();
+        let under = loads.iter().filter(|load| match &gain.load {
             Some(name) => load.load == *name,
             None => load.metrics.contains(&gain.metric),
-        };
-        let before = all.len();
-        let under = loads.iter().filter(is_for);
+        });
         all.extend(under.map(|load| of_gain(study, Some(load), gain)));
         if all.len() == before {
             all.push(of_gain(study, None, gain));
@@ -38,9 +37,9 @@ fn of_gain(study: &Study, load: Option<&LoadFindings>, gain: &PublishedGain) -> 
     } else {
         judge(&arms, up, study.objective.band)
     };
-    let ratios = || arms.iter().map(|own| own.ratio);
-    let largest = if up { ratios().reduce(f64::max) } else { ratios().reduce(f64::min) };
-    let logs = ratios().map(f64::ln).sum::<f64>();
+    let ratios = arms.iter().map(|comparison| comparison.ratio);
+    let logs = ratios.clone().map(f64::ln).sum::<f64>();
+    let largest = if up { ratios.reduce(f64::max) } else { ratios.reduce(f64::min) };
     GainFindings {
         of: gain.of.clone(),
         metric: gain.metric,
@@ -67,7 +66,7 @@ fn measured(study: &Study, load: &LoadFindings, gain: &PublishedGain) -> Vec<Com
             };
             pair(load, gain.metric, &arm.name, &against.name)
         })
-        .filter(|own| own.verdict != Verdict::Invalid && own.ratio > 0.0)
+        .filter(|comparison| comparison.verdict != Verdict::Invalid && comparison.ratio > 0.0)
         .collect()
 }
 
@@ -77,27 +76,26 @@ fn without<'a>(study: &'a Study, arm: &Arm, id: &str, level: &str) -> Option<&'a
     if arm.settings.get(id).map(String::as_str) != Some(level) {
         return None;
     }
-    let is_twin = |other: &&'a Arm| {
-        let alike = |arm: &Arm| {
+    study.arms.get(arm.against).into_iter().chain(&study.arms).find(|other| {
+        let [ours, theirs] = [arm, other].map(|arm| {
             let mut settings = arm.settings.clone();
             settings.remove(id);
             settings
-        };
+        });
         other.role != ArmRole::SameAsBaseline
             && other.settings.get(id) != arm.settings.get(id)
             && !are_different_proxies(study, &other.name, &arm.name)
-            && alike(other) == alike(arm)
-    };
-    study.arms.get(arm.against).filter(is_twin).or_else(|| study.arms.iter().find(is_twin))
+            && ours == theirs
+    })
 }
 
 /// Returns the comparison of two arms, as the study makes it or from its pairs.
 fn pair(load: &LoadFindings, metric: Metric, arm: &str, against: &str) -> Option<Comparison> {
     let mut all = load.comparisons.iter().chain(&load.pairs);
-    all.find_map(|own| match () {
-        () if own.metric != metric => None,
-        () if own.arm == arm && own.against == against => Some(own.clone()),
-        () if own.arm == against && own.against == arm => Some(own.mirrored()),
+    all.find_map(|comparison| match () {
+        () if comparison.metric != metric => None,
+        () if comparison.arm == arm && comparison.against == against => Some(comparison.clone()),
+        () if comparison.arm == against && comparison.against == arm => Some(comparison.mirrored()),
         () => None,
     })
 }
@@ -124,28 +122,30 @@ fn missing(study: &Study, load: Option<&LoadFindings>, gain: &PublishedGain) -> 
 /// Judges a gain. It is confirmed if an arm's whole interval lies beyond the band in the published direction and none
 /// in the other.
 fn judge(measured: &[Comparison], up: bool, band: f64) -> (PublishedVerdict, String) {
-    let is_beyond = |own: &&Comparison, up: bool| {
-        let (low, high) = own.interval;
-        let is_shown = matches!(own.verdict, Verdict::Better | Verdict::Worse);
-        is_shown && if up { low > 1.0 + band } else { high < (1.0 + band).recip() }
-    };
-    let count = |up: bool| measured.iter().filter(|own| is_beyond(own, up)).count();
-    let (same, opposite, all) = (count(up), count(!up), measured.len());
-    let is_equivalent = |own: &Comparison| own.verdict == Verdict::Equivalent;
-    let of = |count: usize| match (count, all) {
-        (count, all) if count == all => String::new(),
-        (count, all) => format!("in {count} of {all} arms"),
-    };
+    let (higher, lower): (usize, usize) = measured
+        .iter()
+        .filter(|c| matches!(c.verdict, Verdict::Better | Verdict::Worse))
+        .fold((0, 0), |(higher, lower), Comparison { interval: (low, high), .. }| {
+            let is_higher = *low > 1.0 + band;
+            let is_lower = *high < (1.0 + band).recip();
+            (higher + usize::from(is_higher), lower + usize::from(is_lower))
+        });
+    let all = measured.len();
+    let (same, opposite) = if up { (higher, lower) } else { (lower, higher) };
     match (same, opposite) {
-        (0, 0) if measured.iter().all(is_equivalent) => {
+        (0, 0) if measured.iter().all(|c| c.verdict == Verdict::Equivalent) => {
             (PublishedVerdict::NoEffectHere, String::new())
         }
         (0, 0) => (PublishedVerdict::Inconclusive, String::new()),
-        (0, opposite) => (PublishedVerdict::Opposite, of(opposite)),
-        (same, 0) => (PublishedVerdict::Confirmed, of(same)),
+        (0, opposite) => (PublishedVerdict::Opposite, count_clause(opposite, all)),
+        (same, 0) => (PublishedVerdict::Confirmed, count_clause(same, all)),
         (same, opposite) => (
             PublishedVerdict::Inconclusive,
             format!("confirmed in {same} and the opposite in {opposite} of {all} arms"),
         ),
     }
+}
+
+fn count_clause(count: usize, all: usize) -> String {
+    if count == all { String::new() } else { format!("in {count} of {all} arms") }
 }

@@ -3,8 +3,6 @@
 //! Times of another machine mean little here, but the effect of a change on them does. An arm's published time divided
 //! by that of the arm it is compared with is a ratio, or a range of ratios if a range of times was published.
 
-use std::time::Duration;
-
 use weir_model::record::Validity;
 use weir_model::study::{LoadSpec, Metric, PublishedQuantile, PublishedTimes};
 
@@ -38,12 +36,11 @@ impl<'a> Judge<'a> {
     ) -> TimeFindings {
         let metric = metric_of(quantile);
         let load = self.load_for(entry, metric);
-        let found = load.and_then(|load| load.arms.iter().find(|arm| arm.arm == entry.arm));
+        let arm = load.and_then(|load| load.arms.iter().find(|arm| arm.arm == entry.arm));
         let ours = load.and_then(|load| compared(load, &entry.arm, metric));
         let theirs = self.ratio(entry, quantile, published);
         let (verdict, because) =
             theirs.map(|theirs| self.verdict(Kind::Time, &entry.arm, theirs, ours)).unzip();
-        let ns = |time: Duration| time.as_nanos() as u64;
         TimeFindings {
             arm: entry.arm.clone(),
             published_load: entry.load.clone(),
@@ -51,8 +48,9 @@ impl<'a> Judge<'a> {
             rate: entry.rate,
             load: load.map(|load| load.load.clone()),
             quantile,
-            published_ns: published.map(|times| (ns(times.low), ns(times.high))),
-            measured_ns: found.and_then(|arm| measured(arm, quantile)),
+            published_ns: published
+                .map(|times| (times.low.as_nanos() as u64, times.high.as_nanos() as u64)),
+            measured_ns: arm.and_then(|arm| measured(arm, quantile)),
             ratio: theirs,
             measured: ours.map(as_measured),
             verdict,
@@ -63,22 +61,22 @@ impl<'a> Judge<'a> {
     /// Returns the load to compare an entry with: among the usable loads that it applies to, one in which the arm could
     /// be compared, and the hardest of these.
     fn load_for(&self, entry: &PublishedTimes, metric: Option<Metric>) -> Option<&'a LoadFindings> {
-        let fitting = self.loads.iter().filter_map(|found| {
+        let fitting = self.loads.iter().filter_map(|load| {
             let mut specs = self.study.loads.iter();
-            let spec = specs.find(|spec| spec.name == found.load)?;
-            (is_for(entry, spec) && found.blocks > 0).then_some((spec, found))
+            let spec = specs.find(|spec| spec.name == load.load)?;
+            (is_for(entry, spec) && load.blocks > 0).then_some((spec, load))
         });
-        let best = fitting.max_by_key(|(spec, found)| {
-            let ours = compared(found, &entry.arm, metric);
-            let (connections, rate) = place(spec);
+        let best = fitting.max_by_key(|(spec, load)| {
+            let ours = compared(load, &entry.arm, metric);
+            let (connections, rate) = connections_and_rate(spec);
             (
-                found.validity != Validity::Invalid,
+                load.validity != Validity::Invalid,
                 ours.is_some_and(|ours| ours.verdict != Verdict::Invalid),
                 connections,
                 rate.unwrap_or(0.0) as u64,
             )
         });
-        best.map(|(_, found)| found)
+        best.map(|(_, load)| load)
     }
 
     /// Returns the published ratio to the arm that this one is compared with; `None` for the baseline, and if nothing
@@ -94,7 +92,7 @@ impl<'a> Judge<'a> {
         if *against == entry.arm {
             return None;
         }
-        let Some(own) = published else {
+        let Some(times) = published else {
             return Some((1.0, 1.0));
         };
         let base = self.published.times.iter().find_map(|other| {
@@ -105,13 +103,14 @@ impl<'a> Judge<'a> {
             let mut quantiles = other.quantiles.iter().filter(|_| same);
             quantiles.find(|base| base.quantile == quantile)
         })?;
-        let over = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64().max(1e-12);
-        Some((over(own.low, base.high), over(own.high, base.low)))
+        let [low, high] = [(times.low, base.high), (times.high, base.low)]
+            .map(|(time, base)| time.as_secs_f64() / base.as_secs_f64().max(1e-12));
+        Some((low, high))
     }
 }
 
 /// Returns connections and rate of a load; for a cell of a matrix, the values that the study was written with.
-fn place(spec: &LoadSpec) -> (u32, Option<f64>) {
+fn connections_and_rate(spec: &LoadSpec) -> (u32, Option<f64>) {
     match &spec.cell {
         Some(cell) => (cell.connections, cell.rate),
         None => (spec.connections, spec.rate()),
@@ -119,7 +118,7 @@ fn place(spec: &LoadSpec) -> (u32, Option<f64>) {
 }
 
 fn is_for(entry: &PublishedTimes, spec: &LoadSpec) -> bool {
-    let (connections, rate) = place(spec);
+    let (connections, rate) = connections_and_rate(spec);
     let named = entry.load.as_ref().is_none_or(|load| *load == spec.name);
     let connected = entry.connections.is_none_or(|(low, high)| (low..=high).contains(&connections));
     let timed =
@@ -138,8 +137,8 @@ fn measured(arm: &ArmFindings, quantile: f64) -> Option<f64> {
     if arm.samples == 0 {
         return None;
     }
-    if let Some(place) = QUANTILES.iter().position(|known| *known == quantile) {
-        return Some(arm.response_ns[place] as f64);
+    if let Some(index) = QUANTILES.iter().position(|known| *known == quantile) {
+        return Some(arm.response_ns[index] as f64);
     }
     let x = 1.0 / (1.0 - quantile) - 1e-9;
     let mut curve = arm.percentile_curve.iter();

@@ -17,9 +17,9 @@ fn run_of(level: &str, counted: &[(&str, u64)]) -> (tempfile::TempDir, Run) {
     let mut arms = vec![arm("tcp", ArmRole::Baseline, 0), arm("past", ArmRole::Change, 0)];
     let transport = ("transport".to_owned(), level.to_owned());
     arms[1].settings.extend([transport]);
-    let header = header(arms);
-    let (folder, mut run) = run(&header, trials(&header, "closed", BLOCKS, |_| 1e4));
-    let counted = counted.iter().map(|(name, count)| (format!("sockmap.{name}"), *count));
+    let header = build_header(arms);
+    let (folder, mut run) = run(&header, build_trials(&header, "closed", BLOCKS, |_| 1e4));
+    let prefixed = counted.iter().map(|(name, count)| (format!("sockmap.{name}"), *count));
     run.records.retain(|record| !matches!(record, Record::Part(_)));
     run.records.push(Record::Part(Box::new(PartRecord {
         load: "closed".to_owned(),
@@ -32,16 +32,18 @@ fn run_of(level: &str, counted: &[(&str, u64)]) -> (tempfile::TempDir, Run) {
         load: "closed".to_owned(),
         arm: "past".to_owned(),
         first_block: 0,
-        counted: counted.chain([("requests".to_owned(), 9)]).collect(),
+        counted: prefixed.chain([("requests".to_owned(), 9)]).collect(),
     }));
     (folder, run)
 }
 
-fn said(run: &Run, arm: &str, block: u32) -> Vec<(Validity, String)> {
+fn reasons_against(run: &Run, arm: &str, block: u32) -> Vec<(Validity, String)> {
     let data = LoadData::gather(run, &run.header.study.loads[0]);
-    let mut judged = data.blocks[block as usize].iter().flatten();
-    let judged = judged.find(|judged| judged.trial.arm == arm).unwrap();
-    judged
+    data.blocks[block as usize]
+        .iter()
+        .flatten()
+        .find(|judged| judged.trial.arm == arm)
+        .unwrap()
         .reasons
         .iter()
         .map(|found| &found.reason)
@@ -78,18 +80,18 @@ fn each_hop_of_a_level_is_judged_by_what_was_counted_on_it() {
     ];
     for (level, counted, expected) in cases {
         let (_folder, run) = run_of(level, counted);
-        let found = said(&run, "past", 1);
-        let fit = found.len() == expected.len()
-            && found.iter().zip(*expected).all(|((validity, seen), (grade, words))| {
+        let reasons = reasons_against(&run, "past", 1);
+        let fit = reasons.len() == expected.len()
+            && reasons.iter().zip(*expected).all(|((validity, seen), (grade, words))| {
                 validity == grade && seen.contains(words)
             });
-        assert!(fit, "{level} {counted:?}: {found:?}");
-        assert_eq!(said(&run, "tcp", 1), [], "of the arm alone");
-        assert_eq!(said(&run, "past", BLOCKS - 1), [], "of that trial alone");
+        assert!(fit, "{level} {counted:?}: {reasons:?}");
+        assert_eq!(reasons_against(&run, "tcp", 1), [], "of the arm alone");
+        assert_eq!(reasons_against(&run, "past", BLOCKS - 1), [], "of that trial alone");
     }
     let (_folder, mut run) = run_of("sockmap", &[(IN, 10)]);
     run.header.study.proxy.role = ProxyRole::StaticFiles { size: 1024 };
-    assert_eq!(said(&run, "past", 0), [], "a server of files has one hop");
+    assert_eq!(reasons_against(&run, "past", 0), [], "a server of files has one hop");
 }
 
 #[test]

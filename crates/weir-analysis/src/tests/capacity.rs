@@ -21,7 +21,7 @@ const LIMIT_S: f64 = 0.03;
 /// Rate at which the p99 reaches the limit: 4,846.5 requests/s.
 const CAPACITY: f64 = SERVER - 4.605_17 / LIMIT_S;
 
-fn header(arms: Vec<Arm>) -> RunHeader {
+fn build_header(arms: Vec<Arm>) -> RunHeader {
     let load = weir_model::fixture::load("closed", StudyArrivals::Closed);
     weir_model::fixture::header(Study {
         loads: vec![load],
@@ -31,7 +31,7 @@ fn header(arms: Vec<Arm>) -> RunHeader {
 }
 
 /// A trial at a rate, with the share of its requests that break the limit.
-fn trial(arm: &str, block: u32, rate: f64, seconds: u64) -> TrialRecord {
+fn build_trial(arm: &str, block: u32, rate: f64, seconds: u64) -> TrialRecord {
     let due = (rate * seconds as f64) as u64;
     let completed = (rate.min(SERVER) * seconds as f64) as u64;
     let bad = if rate < SERVER { (-(SERVER - rate) * LIMIT_S).exp() } else { 1.0 };
@@ -84,7 +84,7 @@ fn step(arm: &str, stage: SearchStage, blocks: (u32, u32), between: Option<(f64,
     })
 }
 
-fn record(arm: &str, end: CapacityEnd) -> CapacityRecord {
+fn build_record(arm: &str, end: CapacityEnd) -> CapacityRecord {
     CapacityRecord {
         arm: arm.to_owned(),
         load: "closed".to_owned(),
@@ -121,10 +121,10 @@ const RATES: [f64; 12] = [
 /// A search of one arm with its trials: a ramp, a ladder, a burst, and a trial that held.
 fn searched(others: Vec<Record>) -> (TempDir, Run) {
     let mut trials: Vec<TrialRecord> =
-        RATES.iter().zip(0..).map(|(rate, block)| trial("stock", block, *rate, 1)).collect();
-    trials.push(trial("stock", 12, 8_000.0, 1));
-    trials.extend((13..26).map(|block| trial("stock", block, 4_750.0, 1)));
-    let mut closed = trial("stock", 26, 9_999.0, 1);
+        RATES.iter().zip(0..).map(|(rate, block)| build_trial("stock", block, *rate, 1)).collect();
+    trials.push(build_trial("stock", 12, 8_000.0, 1));
+    trials.extend((13..26).map(|block| build_trial("stock", block, 4_750.0, 1)));
+    let mut closed = build_trial("stock", 26, 9_999.0, 1);
     closed.rate_intended = None;
     let mut records = vec![
         step("stock", SearchStage::Ramp, (0, 7), Some((4_500.0, 5_500.0))),
@@ -133,11 +133,11 @@ fn searched(others: Vec<Record>) -> (TempDir, Run) {
         step("stock", SearchStage::Hold, (13, 13), Some((4_750.0, 4_880.0))),
     ];
     records.extend(others);
-    let header = header(vec![arm("stock", ArmRole::Baseline, 0)]);
+    let header = build_header(vec![arm("stock", ArmRole::Baseline, 0)]);
     run_with_records(&header, trials, |trial, _| times(trial), &records)
 }
 
-fn found(others: Vec<Record>) -> (Findings, Capacity) {
+fn analyze_search(others: Vec<Record>) -> (Findings, Capacity) {
     let (_folder, run) = searched(others);
     let findings = analyze(&run);
     let arm = findings.capacity.as_ref().unwrap().arms[0].clone();
@@ -145,14 +145,14 @@ fn found(others: Vec<Record>) -> (Findings, Capacity) {
 }
 
 fn ended(change: impl FnOnce(&mut CapacityRecord)) -> Vec<Record> {
-    let mut record = record("stock", CapacityEnd::Found);
+    let mut record = build_record("stock", CapacityEnd::Found);
     change(&mut record);
     vec![Record::Capacity(record)]
 }
 
 #[test]
 fn what_a_search_found_is_told_with_what_its_trials_show() {
-    let (findings, arm) = found(ended(|_| {}));
+    let (findings, arm) = analyze_search(ended(|_| {}));
     assert!(arm.claimed && (arm.low..arm.high).contains(&CAPACITY));
     assert_eq!((arm.unit.as_str(), arm.held_s), ("requests/s", 65.0));
     assert_eq!(
@@ -178,7 +178,7 @@ fn what_a_search_found_is_told_with_what_its_trials_show() {
 
 #[test]
 fn the_curve_is_of_short_trials_and_grows_from_its_knee_on() {
-    let (_, arm) = found(ended(|_| {}));
+    let (_, arm) = analyze_search(ended(|_| {}));
     let rates: Vec<f64> = arm.curve.iter().map(|point| point.rate).collect();
     assert!(rates.is_sorted());
     // Neither the burst nor the closed loop; 4,700 and 4,750 differ by more than 1 %.
@@ -189,8 +189,8 @@ fn the_curve_is_of_short_trials_and_grows_from_its_knee_on() {
     assert_eq!((hold.rate, hold.trials, hold.seconds), (4_750.0, 13, 13.0));
     for point in arm.curve.iter().filter(|point| point.rate < SERVER) {
         let p99 = 4.605 / (SERVER - point.rate) * 1e9;
-        let seen = point.p99.unwrap() as f64;
-        assert!((seen / p99 - 1.0).abs() < 0.025, "{point:?}: {p99}");
+        let measured = point.p99.unwrap() as f64;
+        assert!((measured / p99 - 1.0).abs() < 0.025, "{point:?}: {p99}");
         assert_eq!(point.holds, point.rate < CAPACITY, "{point:?}");
     }
     // The least is 1.02 ms at 500/s, twice which is met at 2,750/s.
@@ -200,20 +200,20 @@ fn the_curve_is_of_short_trials_and_grows_from_its_knee_on() {
 
 #[test]
 fn trials_of_one_rate_are_pooled_and_not_averaged() {
-    let header = header(vec![arm("stock", ArmRole::Baseline, 0)]);
-    let trials = vec![trial("stock", 0, 200.0, 5), trial("stock", 1, 201.0, 5)];
+    let header = build_header(vec![arm("stock", ArmRole::Baseline, 0)]);
+    let trials = vec![build_trial("stock", 0, 200.0, 5), build_trial("stock", 1, 201.0, 5)];
     let (_folder, run) = run_with_records(
         &header,
         trials,
         |trial, _| {
             let slow = if trial.block == 1 { 30 } else { 0 };
-            (0..1_000).map(|place| if place < slow { 100_000_000 } else { 1_000_000 }).collect()
+            (0..1_000).map(|index| if index < slow { 100_000_000 } else { 1_000_000 }).collect()
         },
         &[],
     );
-    let found = analyze(&run).capacity.unwrap();
-    let [point] = &found.arms[0].curve[..] else {
-        panic!("{:?}", found.arms[0].curve);
+    let capacity = analyze(&run).capacity.unwrap();
+    let [point] = &capacity.arms[0].curve[..] else {
+        panic!("{:?}", capacity.arms[0].curve);
     };
     // 30 of 2,005 are slow. The mean of both p99s would be 50 ms.
     assert_eq!((point.trials, point.p90.unwrap() / 100_000), (2, 10));
@@ -222,30 +222,28 @@ fn trials_of_one_rate_are_pooled_and_not_averaged() {
 
 #[test]
 fn what_grew_is_told_at_low_rates_at_the_edge_and_above() {
-    let (_, arm) = found(ended(|_| {}));
-    let row = |what| {
+    let (_, arm) = analyze_search(ended(|_| {}));
+    for (what, expected) in [
+        (Counted::ProxyCpu, [180e3; 3]),
+        (Counted::OriginConnects, [0.25; 3]),
+        (Counted::TimeWait, [2_000.0, 4_860.0, 5_500.0]),
+        (Counted::ProxyCpuShare, [0.21, 0.857, 0.895]),
+    ] {
         let row = arm.grows.iter().find(|row| row.what == what).unwrap();
-        [row.low, row.edge, row.above].map(Option::unwrap)
-    };
-    let near = |seen: [f64; 3], wanted: [f64; 3]| {
-        for (seen, wanted) in seen.into_iter().zip(wanted) {
-            assert!((seen / wanted - 1.0).abs() < 0.03, "{seen} is not {wanted}");
+        for (value, expected) in [row.low, row.edge, row.above].into_iter().zip(expected) {
+            assert!((value.unwrap() / expected - 1.0).abs() < 0.03, "{row:?}: {expected}");
         }
-    };
-    near(row(Counted::ProxyCpu), [180e3; 3]);
-    near(row(Counted::OriginConnects), [0.25; 3]);
-    near(row(Counted::TimeWait), [2_000.0, 4_860.0, 5_500.0]);
-    near(row(Counted::ProxyCpuShare), [0.21, 0.857, 0.895]);
+    }
     assert!(arm.ran_out.contains("86 % of its CPUs: CPU time runs out first"), "{}", arm.ran_out);
     assert!(!arm.grows.iter().any(|row| row.what == Counted::Reconnects));
     // Without an edge there is nothing to hold the rest against.
-    let (_, none) = found(ended(|record| (record.low, record.high) = (0.0, 0.0)));
+    let (_, none) = analyze_search(ended(|record| (record.low, record.high) = (0.0, 0.0)));
     assert!(none.grows.is_empty() && none.ran_out.is_empty());
 }
 
 #[test]
 fn a_search_that_did_not_end_tells_how_far_it_came() {
-    let (_, arm) = found(Vec::new());
+    let (_, arm) = analyze_search(Vec::new());
     assert_eq!((arm.claimed, arm.end, arm.low), (false, None, 4_750.0));
     let carried = "is not claimed: the search did not end. 4,800/s was carried for 1.0 s, 4,860/s broke after 1.0 s. Resume";
     assert!(arm.words[0].contains(carried), "{:?}", arm.words);
@@ -253,11 +251,11 @@ fn a_search_that_did_not_end_tells_how_far_it_came() {
     if let Record::Bracket(step) = &mut held {
         step.held = Some(ObservedRecord { rate: 4_500.0, seconds: 65.0 });
     }
-    let (_, arm) = found(vec![held]);
+    let (_, arm) = analyze_search(vec![held]);
     let so_far = "So far stock carries 4,500 to 5,000 requests/s within p99 < 30ms and errors < 1%: 4,500/s held for 65 s";
     assert!(arm.words[0].starts_with(so_far), "{:?}", arm.words);
-    let told = sentence(&record("stock", CapacityEnd::Found));
-    assert!(told.contains("4,750 to 4,880 requests/s"), "{told}");
+    let words = sentence(&build_record("stock", CapacityEnd::Found));
+    assert!(words.contains("4,750 to 4,880 requests/s"), "{words}");
 }
 
 #[test]
@@ -285,20 +283,22 @@ fn arms_are_compared_by_the_ratio_of_their_capacities() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
     let mut arms = vec![arm("stock", ArmRole::Baseline, 0)];
     arms.extend(names.map(|name| arm(name, ArmRole::Change, 0)));
-    let mut header = header(arms);
+    let mut header = build_header(arms);
     header.study.objective.band = 0.1;
-    let of = |arm: &str, (low, high), ends: &Ends| {
-        let mut record = record(arm, CapacityEnd::Found);
-        (record.low, record.high, record.verified) = (low, high, low);
-        record.is_bracket = *ends == Bracket;
-        record.ceiling =
-            (*ends == Capped).then_some(CeilingRecord { of: CeilingOf::Generator, rate: 9_000.0 });
-        Record::Capacity(record)
-    };
-    let mut records = vec![of("stock", (4_000.0, 4_200.0), &Interval)];
-    for ((between, ends, ..), name) in cases.iter().zip(names) {
-        records.push(of(name, *between, ends));
-    }
+    let stock = ("stock", (4_000.0, 4_200.0), &Interval);
+    let changes = cases.iter().zip(names).map(|((ends, kind, ..), name)| (name, *ends, kind));
+    let records = std::iter::once(stock).chain(changes).map(|(name, (low, high), kind)| {
+        let ceiling = CeilingRecord { of: CeilingOf::Generator, rate: 9_000.0 };
+        Record::Capacity(CapacityRecord {
+            low,
+            high,
+            verified: low,
+            is_bracket: *kind == Bracket,
+            ceiling: (*kind == Capped).then_some(ceiling),
+            ..build_record(name, CapacityEnd::Found)
+        })
+    });
+    let records: Vec<Record> = records.collect();
     let (_folder, run) = run_with_records(&header, Vec::new(), |_, _| Vec::new(), &records);
     let findings = analyze(&run);
     let ratios = &findings.capacity.as_ref().unwrap().ratios;
@@ -317,11 +317,7 @@ fn arms_are_compared_by_the_ratio_of_their_capacities() {
 
 #[test]
 fn each_point_tells_the_limit_that_it_broke_most() {
-    let header = header(vec![arm("stock", ArmRole::Baseline, 0)]);
-    let of = |block, rate, bad: [f64; 2]| TrialRecord {
-        bad: bad.to_vec(),
-        ..trial("stock", block, rate, 1)
-    };
+    let header = build_header(vec![arm("stock", ArmRole::Baseline, 0)]);
     // What is allowed is 1 % of either.
     let cases = [
         ([0.005, 0.0], (0, true)),
@@ -329,25 +325,25 @@ fn each_point_tells_the_limit_that_it_broke_most() {
         ([0.02, 0.05], (1, false)),
         ([0.0, 0.009], (1, true)),
     ];
-    let trials = cases
-        .iter()
-        .zip(0..)
-        .map(|((bad, _), block)| of(block, 100.0 * f64::from(block + 1), *bad));
+    let trials = cases.iter().zip(0..).map(|((bad, _), block)| TrialRecord {
+        bad: bad.to_vec(),
+        ..build_trial("stock", block, 100.0 * f64::from(block + 1), 1)
+    });
     let (_folder, run) = run_with_records(&header, trials.collect(), |trial, _| times(trial), &[]);
-    let found = analyze(&run).capacity.unwrap();
-    let seen = found.arms[0].curve.iter();
-    let seen: Vec<(usize, bool)> = seen.map(|point| (point.limit, point.holds)).collect();
-    assert_eq!(seen, cases.map(|(_, wanted)| wanted));
+    let capacity = analyze(&run).capacity.unwrap();
+    let limits: Vec<(usize, bool)> =
+        capacity.arms[0].curve.iter().map(|point| (point.limit, point.holds)).collect();
+    assert_eq!(limits, cases.map(|(_, wanted)| wanted));
 }
 
 #[test]
 fn a_pause_between_slices_is_no_part_of_the_rate() {
-    let mut paused = trial("stock", 0, 1_000.0, 5);
+    let mut paused = build_trial("stock", 0, 1_000.0, 5);
     paused.slices.push(SliceRecord { measured_ns: 5_000_000_000, ..SliceRecord::default() });
     paused.rate_intended = Some(500.0);
-    let header = header(vec![arm("stock", ArmRole::Baseline, 0)]);
+    let header = build_header(vec![arm("stock", ArmRole::Baseline, 0)]);
     let (_folder, run) = run_with_records(&header, vec![paused], |_, _| vec![1_000_000; 9], &[]);
-    let found = analyze(&run).capacity.unwrap();
-    let rates: Vec<CurvePoint> = found.arms[0].curve.clone();
+    let capacity = analyze(&run).capacity.unwrap();
+    let rates: Vec<CurvePoint> = capacity.arms[0].curve.clone();
     assert_eq!(rates.iter().map(|point| point.rate).collect::<Vec<_>>(), [1_000.0]);
 }

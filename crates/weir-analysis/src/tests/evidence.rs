@@ -13,7 +13,7 @@ use weir_model::record::{
 use weir_model::study::{LoadSpec, StudyArrivals};
 use weir_stats::SplitMix64;
 
-use super::fixture::{SLICE_NS, header, load_report, slice, three_arms, trial};
+use super::fixture::{SLICE_NS, build_header, build_trial, load_report, slice, three_arms};
 use crate::blocks::{Part, holds};
 use crate::connections::is_with;
 use crate::validity::{RULES, Use, judge};
@@ -21,9 +21,9 @@ use crate::{load_validity, validity};
 
 use Validity::{Invalid as I, Suspect as S};
 
-type Said = &'static [(&'static str, Validity)];
+type ExpectedReasons = &'static [(&'static str, Validity)];
 
-const FAILED: Said = &[("failures", S)];
+const FAILED: ExpectedReasons = &[("failures", S)];
 
 fn error(errno: i32, count: u64) -> Vec<ErrorCount> {
     vec![ErrorCount {
@@ -39,7 +39,7 @@ fn each_slice(trial: &mut TrialRecord, change: impl Fn(&mut SliceRecord)) {
 }
 
 /// A load, a change to a trial of two slices at 10,000 per second or to its run, and the expected reasons.
-type TrialRow = (&'static str, fn(&mut TrialRecord, &mut RunHeader), Said);
+type TrialRow = (&'static str, fn(&mut TrialRecord, &mut RunHeader), ExpectedReasons);
 
 /// A slice is 100 ms, of which 80 are measured.
 #[rustfmt::skip]
@@ -113,13 +113,13 @@ fn own_cpu(trial: &mut TrialRecord, percent: u64) {
 #[test]
 fn trials_are_judged_by_what_their_records_say() {
     for (row, (load, change, expected)) in TRIALS.iter().enumerate() {
-        let mut header = header(three_arms());
+        let mut header = build_header(three_arms());
         let slices = vec![slice(0, 10_000.0), slice(1, 10_000.0)];
-        let mut trial = trial(load, "stock", 0, slices);
+        let mut trial = build_trial(load, "stock", 0, slices);
         change(&mut trial, &mut header);
         let reasons = validity(&trial, &header);
-        let said: Vec<_> = reasons.iter().map(|r| (&*r.rule, r.validity)).collect();
-        assert_eq!(&said[..], *expected, "row {row}: {reasons:?}");
+        let rules: Vec<_> = reasons.iter().map(|r| (&*r.rule, r.validity)).collect();
+        assert_eq!(&rules[..], *expected, "row {row}: {reasons:?}");
     }
 }
 
@@ -128,7 +128,7 @@ fn counts(wanted: u64, open_at_start: u64, open_at_end: u64, opened: u64) -> Con
 }
 
 /// 50 connections that send requests and 1,000 that are held, to the arm `a`, and 10,000 responses.
-fn part() -> PartRecord {
+fn sample_part() -> PartRecord {
     PartRecord {
         first_block: 10,
         blocks: 5,
@@ -152,7 +152,7 @@ type PartChange = fn(&mut PartRecord, &mut LoadSpec, &mut [u64; 3]);
 /// A change to a continuous trial, its load, or to responses, bytes and connections to the origin; the expected reasons
 /// for the trials of `a`.
 #[rustfmt::skip]
-const PARTS: &[(PartChange, Said)] = &[
+const PARTS: &[(PartChange, ExpectedReasons)] = &[
     (|_, _, _| {}, &[]),
     (|p, _, _| p.arms[0].held = counts(0, 0, 0, 0), &[]),
     (|p, _, _| p.arms[0].held = counts(1000, 990, 990, 990), &[("held-connections", S)]),
@@ -185,10 +185,10 @@ const PARTS: &[(PartChange, Said)] = &[
 #[test]
 fn continuous_trials_are_judged_by_their_ends() {
     for (row, (change, expected)) in PARTS.iter().enumerate() {
-        let (mut part, mut load) = (part(), load("l", StudyArrivals::Closed));
-        let mut seen = [10_000, 0, 0];
-        change(&mut part, &mut load, &mut seen);
-        let [responses, received_bytes, origin_connects] = seen;
+        let (mut part, mut load) = (sample_part(), load("l", StudyArrivals::Closed));
+        let mut totals = [10_000, 0, 0];
+        change(&mut part, &mut load, &mut totals);
+        let [responses, received_bytes, origin_connects] = totals;
         let part = Part {
             part: &part,
             load: &load,
@@ -199,20 +199,20 @@ fn continuous_trials_are_judged_by_their_ends() {
             generators: Vec::new(),
         };
         let reasons = judge(Use::Study, &part.evidence("a"));
-        let said = reasons.iter().map(|r| (&*r.reason.rule, r.reason.validity));
-        assert_eq!(&said.collect::<Vec<_>>()[..], *expected, "row {row}: {reasons:?}");
+        let rules = reasons.iter().map(|r| (&*r.reason.rule, r.reason.validity));
+        assert_eq!(&rules.collect::<Vec<_>>()[..], *expected, "row {row}: {reasons:?}");
     }
 }
 
 #[test]
 fn blocks_belong_to_the_part_of_their_session() {
-    let holds = |session, block| {
-        let mut trial = trial("closed", "a", block, Vec::new());
+    for (session, block, expected) in
+        [(1, 10, true), (1, 14, true), (1, 15, false), (1, 9, false), (0, 12, false)]
+    {
+        let mut trial = build_trial("closed", "a", block, Vec::new());
         trial.session = session;
-        holds(&part(), &trial)
-    };
-    assert!(holds(1, 10) && holds(1, 14));
-    assert!(!holds(1, 15) && !holds(1, 9) && !holds(0, 12));
+        assert_eq!(holds(&sample_part(), &trial), expected, "{session} {block}");
+    }
 }
 
 /// The generator's troubles in a trial are compared with the answers of all loads that shared it.
@@ -220,7 +220,7 @@ fn blocks_belong_to_the_part_of_their_session() {
 fn the_blocks_of_other_loads_of_a_trial_count_among_its_answers() {
     let shared = PartRecord {
         with: vec![LoadBlocks { load: "other".to_owned(), first_block: 3, blocks: 2 }],
-        ..part()
+        ..sample_part()
     };
     for (load, session, block, wanted) in [
         ("other", 1, 3, true),
@@ -230,10 +230,10 @@ fn the_blocks_of_other_loads_of_a_trial_count_among_its_answers() {
         ("third", 1, 3, false),
         ("closed", 1, 3, false),
     ] {
-        let mut trial = trial(load, "a", block, Vec::new());
+        let mut trial = build_trial(load, "a", block, Vec::new());
         trial.session = session;
         assert_eq!(is_with(&shared, &trial), wanted, "{load} {session} {block}");
-        assert!(!is_with(&part(), &trial), "{load}: shared with none");
+        assert!(!is_with(&sample_part(), &trial), "{load}: shared with none");
     }
 }
 
@@ -269,10 +269,10 @@ fn hold(report: &mut LoadReport) {
 /// Splits the load into two equal flows, of which the second is changed.
 fn two(report: &mut LoadReport, change: fn(&mut LoadReport)) {
     let first = flow(report, "main");
-    let mut other = report.clone();
-    change(&mut other);
-    report.flows = vec![first, flow(&other, "other")];
-    report.errors = other.errors;
+    let mut changed = report.clone();
+    change(&mut changed);
+    report.flows = vec![first, flow(&changed, "other")];
+    report.errors = changed.errors;
 }
 
 type ReportChange = fn(&mut LoadReport);
@@ -286,7 +286,7 @@ fn recorded(report: &mut LoadReport, lines: u64) {
 
 /// Changes to the report of an open loop of 10,000/s on 100 connections for 10 s, and the expected reasons.
 #[rustfmt::skip]
-const REPORTS: &[(ReportChange, Said)] = &[
+const REPORTS: &[(ReportChange, ExpectedReasons)] = &[
     (|_| {}, &[]),
     (|r| { r.counts.completed_whole = 0; r.errors = error(111, 100_000); }, &[("nothing-answered", I), ("failures", I)]),
     (hold, &[]),
@@ -347,9 +347,9 @@ fn load_tests_are_judged_by_their_reports() {
         let mut report = load_report();
         change(&mut report);
         let reasons = load_validity(&report);
-        let said: Vec<_> = reasons.iter().map(|r| (&*r.rule, r.validity)).collect();
-        assert_eq!(&said[..], *expected, "row {row}: {reasons:?}");
-        if !report.flows.is_empty() && said[0].0 != "steal" {
+        let rules: Vec<_> = reasons.iter().map(|r| (&*r.rule, r.validity)).collect();
+        assert_eq!(&rules[..], *expected, "row {row}: {reasons:?}");
+        if !report.flows.is_empty() && rules[0].0 != "steal" {
             assert!(reasons[0].seen.starts_with("other: "), "row {row}: {reasons:?}");
         }
     }
@@ -375,21 +375,17 @@ struct Happened {
 
 impl Happened {
     fn any(rng: &mut SplitMix64) -> Happened {
-        let mut any = |of: &[u64]| match rng.unit() {
-            unit if unit < 0.7 => 0,
-            _ => of[(rng.unit() * of.len() as f64) as usize],
-        };
         let shares = [50, 500, 20_000];
         Happened {
-            errors: [error(111, any(&shares)), error(99, any(&shares))].concat(),
-            bad: any(&shares),
-            off: any(&[500, 5_000]),
-            lag: any(&[20, 40, 60]),
-            busy: any(&[90, 97]),
-            starved: any(&[10, 500]),
-            overflows: any(&[10, 500]),
-            missing: any(&[2, 4, 50, 60]),
-            lost: any(&[2, 4, 50, 60]),
+            errors: [error(111, pick(rng, &shares)), error(99, pick(rng, &shares))].concat(),
+            bad: pick(rng, &shares),
+            off: pick(rng, &[500, 5_000]),
+            lag: pick(rng, &[20, 40, 60]),
+            busy: pick(rng, &[90, 97]),
+            starved: pick(rng, &[10, 500]),
+            overflows: pick(rng, &[10, 500]),
+            missing: pick(rng, &[2, 4, 50, 60]),
+            lost: pick(rng, &[2, 4, 50, 60]),
         }
     }
 
@@ -414,15 +410,15 @@ impl Happened {
 
     /// Reasons in a study: 10 s measured of 12.5, on a CPU of the proxy's own.
     fn in_a_study(&self) -> Vec<ValidityReason> {
-        let mut trial = trial("open", "stock", 0, vec![slice(0, 10_000.0)]);
-        let whole = &mut trial.slices[0];
-        whole.measured_ns = 10_000_000_000;
-        (whole.due, whole.sent, whole.completed_whole) = (100_000, 100_000 + self.off, 100_000);
+        let mut trial = build_trial("open", "stock", 0, vec![slice(0, 10_000.0)]);
+        let slice = &mut trial.slices[0];
+        slice.measured_ns = 10_000_000_000;
+        (slice.due, slice.sent, slice.completed_whole) = (100_000, 100_000 + self.off, 100_000);
         let whole_ns = 12_500_000_000;
-        (whole.proxy_cpu_ns, whole.generator_cpu_ns) = (whole_ns, whole_ns / 100 * self.busy);
+        (slice.proxy_cpu_ns, slice.generator_cpu_ns) = (whole_ns, whole_ns / 100 * self.busy);
         trial.errors.clone_from(&self.errors);
         trial.status_classes = [0, 0, 100_000, 0, 0, self.bad];
-        let mut part = part();
+        let mut part = sample_part();
         (part.starved, part.listen_overflows) = (self.starved, self.overflows);
         let open = 1000 - self.missing;
         part.arms[0].asking = counts(1000, open, 1000, open);
@@ -437,9 +433,17 @@ impl Happened {
             generators: Vec::new(),
         };
         let of_part = judge(Use::Study, &part.evidence("a")).into_iter();
-        let mut reasons = validity(&trial, &header(three_arms()));
+        let mut reasons = validity(&trial, &build_header(three_arms()));
         reasons.extend(of_part.map(|found| found.reason));
         reasons
+    }
+}
+
+/// Returns 0 in most cases, else one of the values.
+fn pick(rng: &mut SplitMix64, values: &[u64]) -> u64 {
+    match rng.unit() {
+        unit if unit < 0.7 => 0,
+        _ => values[(rng.unit() * values.len() as f64) as usize],
     }
 }
 
@@ -450,20 +454,21 @@ fn a_trial_and_a_load_test_with_the_same_evidence_get_the_same_verdict() {
     // Of several generators each has its own evidence.
     let agreed: Vec<&str> =
         agreed.filter(|rule| rule.name != "start-spread").map(|rule| rule.name).collect();
-    let of = |reasons: Vec<ValidityReason>| -> BTreeSet<(String, Validity)> {
-        reasons
-            .into_iter()
-            .filter(|r| agreed.contains(&&*r.rule))
-            .map(|reason| (reason.rule, reason.validity))
-            .collect()
-    };
     let mut rng = SplitMix64::new(6);
-    let mut seen = BTreeSet::new();
+    let mut rules = BTreeSet::new();
     for round in 0..2000 {
         let happened = Happened::any(&mut rng);
-        let found = of(happened.in_a_study());
-        assert_eq!(found, of(happened.in_a_load_test()), "round {round}");
-        seen.extend(found.into_iter().map(|(rule, _)| rule));
+        let [in_a_study, in_a_load_test] = [happened.in_a_study(), happened.in_a_load_test()].map(
+            |reasons| -> BTreeSet<(String, Validity)> {
+                reasons
+                    .into_iter()
+                    .filter(|r| agreed.contains(&&*r.rule))
+                    .map(|reason| (reason.rule, reason.validity))
+                    .collect()
+            },
+        );
+        assert_eq!(in_a_study, in_a_load_test, "round {round}");
+        rules.extend(in_a_study.into_iter().map(|(rule, _)| rule));
     }
-    assert!(agreed.iter().all(|rule| seen.contains(*rule)), "{seen:?}");
+    assert!(agreed.iter().all(|rule| rules.contains(*rule)), "{rules:?}");
 }

@@ -22,7 +22,7 @@ pub(crate) fn arm(name: &str, role: ArmRole, against: usize) -> Arm {
 }
 
 /// A header with a closed load `closed` and an open one `open` at 10,000 per second.
-pub(crate) fn header(arms: Vec<Arm>) -> RunHeader {
+pub(crate) fn build_header(arms: Vec<Arm>) -> RunHeader {
     fixture::header(Study {
         loads: vec![
             fixture::load("closed", StudyArrivals::Closed),
@@ -61,7 +61,12 @@ pub(crate) fn slice(index: u64, rate: f64) -> SliceRecord {
     }
 }
 
-pub(crate) fn trial(load: &str, arm: &str, block: u32, slices: Vec<SliceRecord>) -> TrialRecord {
+pub(crate) fn build_trial(
+    load: &str,
+    arm: &str,
+    block: u32,
+    slices: Vec<SliceRecord>,
+) -> TrialRecord {
     let completed = slices.iter().map(|slice| slice.completed_whole).sum();
     TrialRecord {
         slices,
@@ -84,31 +89,30 @@ pub(crate) struct Moment<'a> {
     pub(crate) arm: usize,
     pub(crate) block: u32,
     /// Index of the slice in the trial.
-    pub(crate) place: u64,
+    pub(crate) index: u64,
     pub(crate) rng: &'a mut SplitMix64,
 }
 
 /// Makes the trials of `blocks` blocks under `load`, in the lab's order of slices.
-pub(crate) fn trials(
+pub(crate) fn build_trials(
     header: &RunHeader,
     load: &str,
     blocks: u32,
-    mut rate: impl FnMut(Moment<'_>) -> f64,
+    mut rate_of: impl FnMut(Moment<'_>) -> f64,
 ) -> Vec<TrialRecord> {
     let mut rng = SplitMix64::new(11);
     let arms = &header.study.arms;
-    let mut place = 0;
+    let mut index = 0;
     let mut all = Vec::new();
     for block in 0..blocks {
         let mut slices = vec![Vec::new(); arms.len()];
         for arm in block_order(arms.len(), &mut rng) {
             let rng = &mut rng;
-            let rate = rate(Moment { arm, block, place, rng });
-            slices[arm].push(slice(place, rate));
-            place += 1;
+            slices[arm].push(slice(index, rate_of(Moment { arm, block, index, rng })));
+            index += 1;
         }
         let measured = arms.iter().zip(slices);
-        all.extend(measured.map(|(arm, slices)| trial(load, &arm.name, block, slices)));
+        all.extend(measured.map(|(arm, slices)| build_trial(load, &arm.name, block, slices)));
     }
     all
 }
@@ -135,11 +139,13 @@ fn parts(trials: &[TrialRecord]) -> Vec<Record> {
         *count = (*count).max(trial.block + 1);
     }
     let instances = BlockSpec::default().instances;
-    let each = blocks.into_iter().flat_map(|(load, blocks)| {
-        let edge = move |instance| instance * blocks / instances;
-        (0..instances).map(move |instance| (load, edge(instance)..edge(instance + 1)))
+    let parts = blocks.into_iter().flat_map(|(load, blocks)| {
+        (0..instances).map(move |instance| {
+            let [begin, end] = [instance, instance + 1].map(|edge| edge * blocks / instances);
+            part(load, begin..end)
+        })
     });
-    each.map(|(load, blocks)| part(load, blocks)).collect()
+    parts.collect()
 }
 
 pub(crate) fn part(load: &str, blocks: Range<u32>) -> Record {
@@ -156,7 +162,7 @@ pub(crate) fn part(load: &str, blocks: Range<u32>) -> Record {
 pub(crate) fn run_with_records(
     header: &RunHeader,
     trials: Vec<TrialRecord>,
-    mut times: impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64>,
+    mut times_of: impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64>,
     others: &[Record],
 ) -> (TempDir, Run) {
     let folder = tempfile::tempdir().unwrap();
@@ -165,14 +171,14 @@ pub(crate) fn run_with_records(
     let mut writer = RunWriter::create(folder.path(), header, "").unwrap();
     let mut rng = SplitMix64::new(12);
     for mut trial in trials {
-        let times = times(&trial, &mut rng);
+        let times = times_of(&trial, &mut rng);
         if !times.is_empty() {
             let mut histogram = empty_histogram();
             times.into_iter().for_each(|ns| histogram.saturating_record(ns));
-            let tag = tag(&trial.load, &trial.arm, trial.block, HistogramKind::ResponseTime);
+            let label = tag(&trial.load, &trial.arm, trial.block, HistogramKind::ResponseTime);
             let (start, length) = (Duration::ZERO, Duration::from_millis(200));
-            writer.append_histogram(&tag, start, length, &histogram).unwrap();
-            trial.response_time = summarize(&tag, &histogram, 0);
+            writer.append_histogram(&label, start, length, &histogram).unwrap();
+            trial.response_time = summarize(&label, &histogram, 0);
         }
         writer.append(&Record::Trial(Box::new(trial))).unwrap();
     }

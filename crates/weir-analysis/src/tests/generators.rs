@@ -1,34 +1,33 @@
 //! Tests that reasons name the generator that they are about.
 
-use weir_model::record::{GeneratorShare, TrialRecord};
+use weir_model::record::GeneratorShare;
 
-use super::fixture::{SLICE_NS, header, slice, three_arms, trial};
+use super::fixture::{SLICE_NS, build_header, build_trial, slice, three_arms};
 use crate::validity;
 
 #[test]
 fn the_generator_that_is_short_or_busy_is_named() {
-    let mut header = header(three_arms());
+    let mut header = build_header(three_arms());
     header.places.generator = Some("h1".to_owned());
     header.places.more_generators = vec!["h2".to_owned()];
     let slices = vec![slice(0, 10_000.0), slice(1, 10_000.0)];
-    let mut trial = trial("open", "stock", 0, slices);
+    let mut trial = build_trial("open", "stock", 0, slices);
     for slice in &mut trial.slices {
         (slice.due, slice.sent) = (800, 796);
     }
-    let share = |host: &str, sent, percent| GeneratorShare {
-        host: host.to_owned(),
-        due: 800,
-        sent,
-        cpu_ns: 2 * SLICE_NS * percent / 100,
-        ..GeneratorShare::default()
-    };
-    trial.generators = vec![share("h1", 800, 96), share("h2", 792, 50)];
-    let said = |trial: &TrialRecord| -> Vec<String> {
-        let reasons = validity(trial, &header);
-        reasons.iter().map(|r| format!("{} {}", r.rule, r.seen)).collect()
-    };
+    trial.generators = [("h1", 800, 96), ("h2", 792, 50)]
+        .map(|(host, sent, percent)| GeneratorShare {
+            host: host.to_owned(),
+            due: 800,
+            sent,
+            cpu_ns: 2 * SLICE_NS * percent / 100,
+            ..GeneratorShare::default()
+        })
+        .to_vec();
+    let reasons = validity(&trial, &header);
+    let messages: Vec<String> = reasons.iter().map(|r| format!("{} {}", r.rule, r.seen)).collect();
     assert_eq!(
-        said(&trial),
+        messages,
         [
             "offered-rate 1,592 requests were offered where 1,600 were due",
             "generator-busy h1: the generator used 96 % of its CPU time",
@@ -36,5 +35,5 @@ fn the_generator_that_is_short_or_busy_is_named() {
         ]
     );
     trial.generators.clear();
-    assert_eq!(said(&trial).len(), 1, "of all together");
+    assert_eq!(validity(&trial, &header).len(), 1, "of all together");
 }

@@ -20,7 +20,7 @@ fn load(rate: f64) -> LoadSpec {
 }
 
 /// A trial in which each request takes `cpu_ns`; `lost` is the share that is not answered.
-fn trial(load: &LoadSpec, (arm, block): (&str, u32), cpu_ns: f64, lost: f64) -> TrialRecord {
+fn build_trial(load: &LoadSpec, (arm, block): (&str, u32), cpu_ns: f64, lost: f64) -> TrialRecord {
     let rate = load.rate().unwrap();
     let due = (rate * SECONDS as f64) as u64;
     let completed = (due as f64 * (1.0 - lost)) as u64;
@@ -67,9 +67,11 @@ fn grown(
     let mut parts = Vec::new();
     for spec in &loads {
         let rate = spec.rate().unwrap();
-        let cpu_ns = cpu_ns(rate) * SECONDS as f64;
+        let block_cpu_ns = cpu_ns(rate) * SECONDS as f64;
         for arm in ["stock", "again"] {
-            trials.extend((0..6).map(|block| trial(spec, (arm, block), cpu_ns, lost(rate))));
+            trials.extend(
+                (0..6).map(|block| build_trial(spec, (arm, block), block_cpu_ns, lost(rate))),
+            );
         }
         parts.push(Record::Part(Box::new(PartRecord {
             load: spec.name.clone(),
@@ -83,28 +85,28 @@ fn grown(
 
 fn of(found: &GrowthFindings, resource: Resource) -> &ResourceGrowth {
     let mut all = found.resources.iter();
-    all.find(|one| one.resource == resource).expect("it is asked about")
+    all.find(|growth| growth.resource == resource).expect("it is asked about")
 }
 
 const RATES: [f64; 5] = [100.0, 200.0, 300.0, 400.0, 500.0];
 
 #[test]
 fn what_grows_in_proportion_is_linear_and_has_its_slope() {
-    let found = grown(&RATES, |rate| 200_000.0 * rate, |_| 0.0);
+    let findings = grown(&RATES, |rate| 200_000.0 * rate, |_| 0.0);
     // Of the arm that is the baseline once more nobody asks.
-    let [found] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((found.arm.as_str(), found.windows, found.in_turns), ("stock", 30, true));
-    assert_eq!((found.rates, found.loads.len()), ((100.0, 500.0), 5));
-    let cpu = of(found, Resource::Cpu);
+    let [growth] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!((growth.arm.as_str(), growth.windows, growth.in_turns), ("stock", 30, true));
+    assert_eq!((growth.rates, growth.loads.len()), ((100.0, 500.0), 5));
+    let cpu = of(growth, Resource::Cpu);
     assert_eq!((cpu.shape, cpu.linear, cpu.points.len()), (Shape::Linear, Some(true), 30));
     // 200 µs for each request: 0.2 CPUs for 1,000 requests/s.
     let (slope, (low, high)) = cpu.slope.unwrap();
     assert!(low < slope && slope < high && (slope - 0.2).abs() < 0.005, "{cpu:?}");
-    assert_eq!(of(found, Resource::Connections).shape, Shape::Constant);
-    let memory = of(found, Resource::Memory);
+    assert_eq!(of(growth, Resource::Connections).shape, Shape::Constant);
+    let memory = of(growth, Resource::Memory);
     assert_eq!((memory.shape, memory.linear), (Shape::Unknown, None));
     assert_eq!(
-        found.words,
+        growth.words,
         "stock, from 100 to 500 requests/s: CPU time and network traffic grow linearly with the rate; connections do not \
          grow. Not known: memory (rates take turns in the same processes, so no sample belongs to one rate)."
     );
@@ -112,8 +114,8 @@ fn what_grows_in_proportion_is_linear_and_has_its_slope() {
 
 #[test]
 fn where_the_slope_changes_there_is_a_bend() {
-    let found = grown(&RATES, |rate| 1e5 * rate + 4e5 * (rate - 300.0).max(0.0), |_| 0.0);
-    let cpu = of(&found[0], Resource::Cpu);
+    let findings = grown(&RATES, |rate| 1e5 * rate + 4e5 * (rate - 300.0).max(0.0), |_| 0.0);
+    let cpu = of(&findings[0], Resource::Cpu);
     assert_eq!((cpu.shape, cpu.linear), (Shape::Bend, Some(false)));
     let bend = cpu.bend.unwrap();
     let (at, (low, high)) = bend.at;
@@ -121,9 +123,9 @@ fn where_the_slope_changes_there_is_a_bend() {
     assert!((bend.before - 0.1).abs() < 0.01 && (bend.after - 0.5).abs() < 0.03, "{bend:?}");
     assert!((bend.value - 0.03).abs() < 0.003, "{bend:?}");
     assert!(
-        found[0].words.contains("the growth of CPU time bends at 300 requests/s"),
+        findings[0].words.contains("the growth of CPU time bends at 300 requests/s"),
         "{}",
-        found[0].words
+        findings[0].words
     );
 }
 
@@ -139,6 +141,6 @@ fn too_few_rates_and_rates_that_were_not_carried_say_nothing() {
     );
     assert!(grown(&RATES[..2], |rate| 2e5 * rate, |_| 0.0).is_empty());
     // Above 400/s a tenth is not answered, and what that takes is no growth.
-    let found = grown(&RATES, |rate| 2e5 * rate, |rate| if rate > 400.0 { 0.1 } else { 0.0 });
-    assert_eq!((found[0].windows, found[0].rates), (24, (100.0, 400.0)));
+    let findings = grown(&RATES, |rate| 2e5 * rate, |rate| if rate > 400.0 { 0.1 } else { 0.0 });
+    assert_eq!((findings[0].windows, findings[0].rates), (24, (100.0, 400.0)));
 }

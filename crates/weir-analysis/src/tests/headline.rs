@@ -3,7 +3,7 @@
 use weir_model::record::{EndRecord, Outcome, Record, Validity, ValidityReason};
 use weir_model::study::{MatrixCell, Metric, Published};
 
-use super::fixture::{header, run, three_arms, trials};
+use super::fixture::{build_header, build_trials, run, three_arms};
 use super::world;
 use crate::findings::{CountedReason, Findings, Incomplete, PublishedVerdict};
 use crate::{analyze, conclude};
@@ -12,7 +12,7 @@ use Validity::{Invalid, Suspect, Valid};
 
 #[test]
 fn the_headline_is_the_worst_of_what_the_answer_rests_on() {
-    let header = header(three_arms());
+    let header = build_header(three_arms());
     let (_folder, run) = run(&header, Vec::new());
     // Validity of the closed load, which gives the objective's metric, and of the open one.
     let cases = [
@@ -40,20 +40,22 @@ fn the_headline_is_the_worst_of_what_the_answer_rests_on() {
 
 #[test]
 fn the_reason_beside_a_validity_is_one_that_leads_to_it() {
-    let header = header(three_arms());
+    let header = build_header(three_arms());
     let (_folder, run) = run(&header, Vec::new());
-    let counted = |validity, seen: &str, trials| CountedReason {
-        reason: ValidityReason { validity, rule: seen.to_owned(), seen: seen.to_owned() },
-        trials,
-        of: 2_000,
-        arms: Vec::new(),
-    };
+    let reasons =
+        [(Invalid, "gravest", 1_500), (Suspect, "usual", 2_000)].map(|(validity, seen, trials)| {
+            CountedReason {
+                reason: ValidityReason { validity, rule: seen.to_owned(), seen: seen.to_owned() },
+                trials,
+                of: 2_000,
+                arms: Vec::new(),
+            }
+        });
     for (validity, reason) in [(Invalid, "gravest (the worst of 1,500"), (Suspect, "usual (")] {
         let mut findings = analyze(&run);
         for load in &mut findings.loads {
             (load.validity, load.blocks) = (validity, 1);
-            load.reasons =
-                vec![counted(Invalid, "gravest", 1_500), counted(Suspect, "usual", 2_000)];
+            load.reasons = reasons.to_vec();
         }
         conclude(&header.study, &run.records, &mut findings);
         let because = &findings.headline.because;
@@ -64,7 +66,7 @@ fn the_reason_beside_a_validity_is_one_that_leads_to_it() {
 
 #[test]
 fn a_matrix_is_as_valid_as_most_of_its_loads() {
-    let mut header = header(three_arms());
+    let mut header = build_header(three_arms());
     header.study.loads = (0..20)
         .map(|connections| {
             let mut load = header.study.loads[0].clone();
@@ -104,11 +106,8 @@ fn a_matrix_is_as_valid_as_most_of_its_loads() {
 
 #[test]
 fn a_run_that_did_not_end_as_planned_says_how() {
-    let header = header(three_arms());
+    let header = build_header(three_arms());
     let (_folder, run) = run(&header, Vec::new());
-    let end = |outcome| {
-        vec![Record::End(EndRecord { at: String::new(), outcome, error: " no room\n".to_owned() })]
-    };
     use Outcome::{Complete, Failed, Interrupted};
     // Whether it says so, the outcome in its last record, and whether that is what was planned.
     for (is_complete, outcome, is_planned) in [
@@ -119,7 +118,13 @@ fn a_run_that_did_not_end_as_planned_says_how() {
         (true, None, true),
         (false, None, false),
     ] {
-        let records = outcome.map_or_else(Vec::new, end);
+        let records: Vec<Record> = outcome
+            .map(|outcome| {
+                let error = " no room\n".to_owned();
+                Record::End(EndRecord { at: String::new(), outcome, error })
+            })
+            .into_iter()
+            .collect();
         let error = outcome.map_or("", |_| "no room").to_owned();
         let expected = (!is_planned).then_some(Incomplete { outcome, error });
         let mut findings = analyze(&run);
@@ -131,7 +136,7 @@ fn a_run_that_did_not_end_as_planned_says_how() {
 
 #[test]
 fn published_effects_are_among_the_findings() {
-    let mut header = header(three_arms());
+    let mut header = build_header(three_arms());
     let figures = [("stock", 1000.0), ("keepalive", 2600.0), ("x64", 9.0)];
     header.study.published = Some(Published {
         source: "a paper".to_owned(),
@@ -142,7 +147,7 @@ fn published_effects_are_among_the_findings() {
         gains: Vec::new(),
         dated: Default::default(),
     });
-    let (_folder, run) = run(&header, trials(&header, "closed", 30, world(0.01)));
+    let (_folder, run) = run(&header, build_trials(&header, "closed", 30, world(0.01)));
     let findings = analyze(&run);
     let json = serde_json::to_value(&findings).unwrap();
     assert_eq!(json["headline"]["validity"], "VALID");
@@ -154,9 +159,9 @@ fn published_effects_are_among_the_findings() {
     };
     assert_eq!(table.load.as_deref(), Some("closed"));
     assert_eq!(table.metric, Some(Metric::Rate));
-    let said: Vec<_> = table.rows.iter().map(|row| (&*row.arm, row.ratio, row.verdict)).collect();
+    let rows: Vec<_> = table.rows.iter().map(|row| (&*row.arm, row.ratio, row.verdict)).collect();
     assert_eq!(
-        said,
+        rows,
         [
             ("stock", None, None),
             ("keepalive", Some(2.6), Some(PublishedVerdict::Confirmed)),

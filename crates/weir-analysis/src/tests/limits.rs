@@ -8,7 +8,7 @@ use weir_model::record::{RunHeader, TrialRecord, Validity};
 use weir_model::study::{ArmRole, Metric};
 use weir_stats::SplitMix64;
 
-use super::fixture::{Moment, arm, header, run, run_with_times, trials};
+use super::fixture::{Moment, arm, build_header, build_trials, run, run_with_times};
 use super::{comparison, three_arms};
 use crate::analyze;
 use crate::findings::{Findings, Holding, LimitFindings, Verdict};
@@ -24,7 +24,7 @@ fn as_intended(_: Moment<'_>) -> f64 {
 
 /// A study of one arm that has to stay within a millisecond.
 fn alone() -> RunHeader {
-    let mut header = header(vec![arm("nginx", ArmRole::Baseline, 0)]);
+    let mut header = build_header(vec![arm("nginx", ArmRole::Baseline, 0)]);
     header.study.objective.metric = Metric::ResponseP99;
     header.study.objective.within = Some(Duration::from_millis(1));
     header
@@ -32,7 +32,7 @@ fn alone() -> RunHeader {
 
 fn of_alone(blocks: u32, mean_ns: f64, censored: u64) -> Findings {
     let header = alone();
-    let mut trials = trials(&header, "open", blocks, as_intended);
+    let mut trials = build_trials(&header, "open", blocks, as_intended);
     for trial in &mut trials {
         trial.censored = Censored { in_flight: censored, ..Censored::default() };
     }
@@ -40,7 +40,7 @@ fn of_alone(blocks: u32, mean_ns: f64, censored: u64) -> Findings {
     analyze(&run)
 }
 
-fn limit(findings: &Findings) -> &LimitFindings {
+fn only_limit(findings: &Findings) -> &LimitFindings {
     assert_eq!(findings.loads[0].limits, [], "the closed load gives no p99");
     assert_eq!(findings.loads[1].limits.len(), 1);
     &findings.loads[1].limits[0]
@@ -57,10 +57,10 @@ fn a_limit_is_judged_by_the_interval_not_by_the_estimate() {
     ];
     for (mean_ns, verdict, word) in rows {
         let findings = of_alone(60, mean_ns, 0);
-        let found = limit(&findings);
-        assert_eq!(found.verdict, verdict, "{found:?}");
-        assert!((found.value_ns / (mean_ns * p99) - 1.0).abs() < 0.03, "{found:?}");
-        let (low, high) = found.interval_ns;
+        let limit = only_limit(&findings);
+        assert_eq!(limit.verdict, verdict, "{limit:?}");
+        assert!((limit.value_ns / (mean_ns * p99) - 1.0).abs() < 0.03, "{limit:?}");
+        let (low, high) = limit.interval_ns;
         assert!(low <= mean_ns * p99 && mean_ns * p99 <= high && high / low < 1.1);
         assert!(findings.answer.contains(word), "{}", findings.answer);
         assert_eq!(findings.loads[1].validity, Validity::Valid);
@@ -72,13 +72,13 @@ fn requests_that_were_never_answered_are_beyond_every_limit() {
     // Beside the 1,600 that were answered in a block, 16 would be 1 %.
     for (lost, verdict) in [(12, Holding::Holds), (16, Holding::NotShown)] {
         let findings = of_alone(60, 1e5, lost);
-        assert_eq!(limit(&findings).verdict, verdict, "{lost}");
+        assert_eq!(only_limit(&findings).verdict, verdict, "{lost}");
     }
     let findings = of_alone(60, 1e5, 60);
-    let found = limit(&findings);
-    assert_eq!(found.verdict, Holding::DoesNotHold, "{found:?}");
-    assert_eq!(found.because, "2.9 % of the requests were not answered");
-    assert_eq!(found.value_ns, f64::INFINITY);
+    let limit = only_limit(&findings);
+    assert_eq!(limit.verdict, Holding::DoesNotHold, "{limit:?}");
+    assert_eq!(limit.because, "2.9 % of the requests were not answered");
+    assert_eq!(limit.value_ns, f64::INFINITY);
     let why = "nginx does not stay within 1 ms (2.9 % of the requests were not answered)";
     assert!(findings.answer.to_lowercase().contains(why), "{}", findings.answer);
 }
@@ -86,18 +86,18 @@ fn requests_that_were_never_answered_are_beyond_every_limit() {
 #[test]
 fn too_little_is_not_shown_to_hold() {
     let findings = of_alone(4, 1e5, 0);
-    let found = limit(&findings);
-    assert_eq!(found.verdict, Holding::NotShown, "{found:?}");
+    let limit = only_limit(&findings);
+    assert_eq!(limit.verdict, Holding::NotShown, "{limit:?}");
     let findings = of_alone(0, 1e5, 0);
-    assert_eq!(limit(&findings).verdict, Holding::Invalid);
+    assert_eq!(only_limit(&findings).verdict, Holding::Invalid);
 }
 
 #[test]
 fn a_limit_beside_a_comparison_is_for_every_arm() {
-    let mut header = header(three_arms());
+    let mut header = build_header(three_arms());
     header.study.objective.metric = Metric::ResponseP99;
     header.study.objective.within = Some(Duration::from_millis(1));
-    let trials = trials(&header, "open", 60, as_intended);
+    let trials = build_trials(&header, "open", 60, as_intended);
     let (_folder, run) = run_with_times(&header, trials, exponential(1e5));
     let findings = analyze(&run);
     let limits = &findings.loads[1].limits;
@@ -110,10 +110,15 @@ fn a_limit_beside_a_comparison_is_for_every_arm() {
 
 #[test]
 fn bytes_that_arrive_after_a_slice_are_not_of_its_time() {
-    let mut header = header(three_arms());
+    let mut header = build_header(three_arms());
     header.study.objective.metric = Metric::ReceivedBytes;
     let mut trials =
-        trials(&header, "closed", 30, |moment| if moment.arm == 2 { 20_000.0 } else { 10_000.0 });
+        build_trials(
+            &header,
+            "closed",
+            30,
+            |moment| if moment.arm == 2 { 20_000.0 } else { 10_000.0 },
+        );
     for slice in trials.iter_mut().flat_map(|trial| &mut trial.slices) {
         // What was in flight at the end of the slice still came in: a fifth more than its time had
         // room for.
@@ -146,8 +151,9 @@ fn loads_of_an_arm_that_is_alone_are_put_together_by_what_came_out() {
         load.name = name.to_owned();
         header.study.loads.push(load);
     }
-    let of = |load: &str| trials(&header, load, 60, as_intended);
-    let all = [of("open"), of("held"), of("crowded")].concat();
+    let all = ["open", "held", "crowded"]
+        .map(|load| build_trials(&header, load, 60, as_intended))
+        .concat();
     let (mut fast, mut slow) = (exponential(1e5), exponential(1e6));
     let (_folder, run) = run_with_times(&header, all, |trial, rng| match &*trial.load {
         "crowded" => slow(trial, rng),

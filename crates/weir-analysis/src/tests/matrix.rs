@@ -4,7 +4,7 @@ use weir_model::record::{Inert, ProxyRecord, Record, RunHeader};
 use weir_model::study::{LoadSpec, MatrixCell, Metric};
 use weir_stats::SplitMix64;
 
-use super::fixture::{header, normal, run, three_arms, trials};
+use super::fixture::{build_header, build_trials, normal, run, three_arms};
 use crate::analyze;
 use crate::findings::{Comparison, Verdict};
 
@@ -33,9 +33,10 @@ pub(super) fn proxy(arm: &str, inert: &[&str]) -> Record {
 
 #[test]
 fn an_inert_arm_is_called_so_and_not_without_difference() {
-    let mut header = header(three_arms());
+    let mut header = build_header(three_arms());
     header.study.arms[2].changes.insert("backlog".to_owned(), "32768".to_owned());
-    let equal = trials(&header, "closed", 24, |moment| 1e4 * (1.0 + 0.002 * normal(moment.rng)));
+    let equal =
+        build_trials(&header, "closed", 24, |moment| 1e4 * (1.0 + 0.002 * normal(moment.rng)));
     let (_folder, mut run) = run(&header, equal);
     let plain = analyze(&run).answer;
     assert!(plain.contains("no difference"), "{plain}");
@@ -56,7 +57,7 @@ fn an_inert_arm_is_called_so_and_not_without_difference() {
 
 /// A study with a closed load at each of `cells` numbers of connections.
 fn of_matrix(cells: u32) -> RunHeader {
-    let mut header = header(three_arms());
+    let mut header = build_header(three_arms());
     let spec = header.study.loads[0].clone();
     let loads = (1..=cells).map(|number| LoadSpec {
         name: format!("c{number}"),
@@ -75,7 +76,7 @@ fn a_matrix_is_answered_in_one_sentence_by_counts() {
     for connections in [1, 2] {
         // The change doubles the rate of the second load alone.
         let load = format!("c{connections}");
-        all.extend(trials(&header, &load, 24, |moment| {
+        all.extend(build_trials(&header, &load, 24, |moment| {
             let factor = if moment.arm == 2 && connections == 2 { 2.0 } else { 1.0 };
             1e4 * factor * (1.0 + 0.002 * normal(moment.rng))
         }));
@@ -93,7 +94,7 @@ fn of_many_equal_loads_none_is_called_better_or_worse() {
     let header = of_matrix(60);
     let mut rng = SplitMix64::new(43);
     let all = header.study.loads.iter().flat_map(|load| {
-        trials(&header, &load.name, 24, |_| 1e4 * (1.0 + 0.02 * normal(&mut rng)))
+        build_trials(&header, &load.name, 24, |_| 1e4 * (1.0 + 0.02 * normal(&mut rng)))
     });
     let (_folder, run) = run(&header, all.collect());
     let findings = analyze(&run);

@@ -6,7 +6,7 @@ use weir_record::{Run, RunWriter};
 use weir_stats::SplitMix64;
 
 use super::comparison;
-use super::fixture::{Moment, header, run_with_times, three_arms, trials};
+use super::fixture::{Moment, build_header, build_trials, run_with_times, three_arms};
 use crate::analyze;
 use crate::findings::{Comparison, Verdict};
 
@@ -24,8 +24,8 @@ fn as_intended(_: Moment<'_>) -> f64 {
 
 #[test]
 fn quantiles_are_compared_over_groups_that_are_large_enough() {
-    let header = header(three_arms());
-    let trials = trials(&header, "open", 60, as_intended);
+    let header = build_header(three_arms());
+    let trials = build_trials(&header, "open", 60, as_intended);
     let (_folder, run) = run_with_times(&header, trials, exponential(400));
     let findings = analyze(&run);
     let load = &findings.loads[1];
@@ -56,8 +56,8 @@ fn quantiles_are_compared_over_groups_that_are_large_enough() {
 
 #[test]
 fn the_tail_has_two_names_and_an_interval() {
-    let header = header(three_arms());
-    let trials = trials(&header, "open", 40, as_intended);
+    let header = build_header(three_arms());
+    let trials = build_trials(&header, "open", 40, as_intended);
     // In every tenth block an eighth of the requests waits for 4 to 8 ms.
     let (_folder, run) = run_with_times(&header, trials, |trial, rng| {
         let held_up = trial.block % 10 == 0;
@@ -87,41 +87,40 @@ fn the_tail_has_two_names_and_an_interval() {
 
 #[test]
 fn slices_in_which_the_machine_stood_still_are_left_out_unless_they_are_an_arms() {
-    let header = header(three_arms());
+    let header = build_header(three_arms());
     // Every so many trials of each arm, 60 of two slices.
-    let seen = |every: [u32; 3]| {
-        let mut trials = trials(&header, "open", 60, as_intended);
-        for trial in &mut trials {
-            let arm = header.study.arms.iter().position(|arm| arm.name == trial.arm);
-            for slice in &mut trial.slices {
-                slice.held_up.proxy = Some(HeldUp::default());
-                slice.stood_still = trial.block % every[arm.unwrap_or(0)] == 0;
-            }
-        }
-        let (_folder, run) = run_with_times(&header, trials, exponential(1000));
-        analyze(&run).loads[1].hold_ups.clone().unwrap()
-    };
-    for (every, left_out, of) in [
+    for (every, left_out, more_often_of) in [
         ([4, 4, 4], true, None),
         ([4, 5, 4], true, None),
         ([1, 1, 1], false, None),
         ([100, 100, 3], false, Some("keepalive")),
         ([3, 3, 100], false, Some("stock")),
     ] {
-        let seen = seen(every);
-        assert_eq!(seen.left_out, left_out, "{every:?} {seen:?}");
-        assert_eq!(seen.more_often_of.as_deref(), of, "{every:?} {seen:?}");
+        let mut recorded = build_trials(&header, "open", 60, as_intended);
+        for trial in &mut recorded {
+            let arm = header.study.arms.iter().position(|arm| arm.name == trial.arm);
+            for slice in &mut trial.slices {
+                slice.held_up.proxy = Some(HeldUp::default());
+                slice.stood_still = trial.block % every[arm.unwrap_or(0)] == 0;
+            }
+        }
+        let (_folder, run) = run_with_times(&header, recorded, exponential(1000));
+        let hold_ups = analyze(&run).loads[1].hold_ups.clone().unwrap();
+        assert_eq!(hold_ups.left_out, left_out, "{every:?} {hold_ups:?}");
+        assert_eq!(hold_ups.more_often_of.as_deref(), more_often_of, "{every:?} {hold_ups:?}");
     }
+}
+
+/// Compares the p99 in a run of so many blocks with so many requests each.
+fn compare_p99(blocks: u32, count: usize) -> Comparison {
+    let header = build_header(three_arms());
+    let recorded = build_trials(&header, "open", blocks, as_intended);
+    let (_folder, run) = run_with_times(&header, recorded, exponential(count));
+    comparison(&analyze(&run), 1, Metric::ResponseP99, "keepalive").clone()
 }
 
 #[test]
 fn a_short_run_shows_its_tail_and_claims_what_its_requests_allow() {
-    let header = header(three_arms());
-    let p99 = |blocks: u32, count: usize| {
-        let trials = trials(&header, "open", blocks, as_intended);
-        let (_folder, run) = run_with_times(&header, trials, exponential(count));
-        comparison(&analyze(&run), 1, Metric::ResponseP99, "keepalive").clone()
-    };
     // Blocks, requests in each; replicates, requests in each, verdict, and what is said of them.
     for (blocks, count, n, requests, verdict, words) in [
         (12, 500, 6, 1_000, Verdict::Better, "the whole interval is below 1"),
@@ -129,27 +128,27 @@ fn a_short_run_shows_its_tail_and_claims_what_its_requests_allow() {
         (12, 50, 6, 100, Verdict::Better, "each replicate has about 100 requests"),
         (12, 40, 6, 80, Verdict::Inconclusive, "about 80 requests, fewer than the 100"),
     ] {
-        let found = p99(blocks, count);
-        let seen = (found.n, found.requests, found.verdict);
-        assert_eq!(seen, (n, Some(requests), verdict), "{count}: {found:?}");
-        assert!(found.because.contains(words), "{}", found.because);
-        assert!(found.ratio > 0.2 && found.ratio < 0.9, "{found:?}");
+        let p99 = compare_p99(blocks, count);
+        let outcome = (p99.n, p99.requests, p99.verdict);
+        assert_eq!(outcome, (n, Some(requests), verdict), "{count}: {p99:?}");
+        assert!(p99.because.contains(words), "{}", p99.because);
+        assert!(p99.ratio > 0.2 && p99.ratio < 0.9, "{p99:?}");
     }
-    let words = p99(12, 40).because;
+    let words = compare_p99(12, 40).because;
     let would_do = "; about 2 more seconds or 1.2 times the rate would do";
     assert!(words.contains(would_do), "{words}");
 }
 
 #[test]
 fn a_study_whose_quantile_has_too_few_requests_or_no_figures_is_not_valid() {
-    let mut run_header = header(three_arms());
+    let mut run_header = build_header(three_arms());
     run_header.study.objective.metric = Metric::ResponseP99;
     for (count, validity, words) in [
         (500, Validity::Valid, ""),
         (40, Validity::Suspect, "under the load open, a replicate has about 80 requests"),
         (0, Validity::Invalid, "under the load open, in no block did either arm answer"),
     ] {
-        let recorded = trials(&run_header, "open", 12, as_intended);
+        let recorded = build_trials(&run_header, "open", 12, as_intended);
         let (_folder, run) = run_with_times(&run_header, recorded, exponential(count));
         let headline = analyze(&run).headline;
         assert_eq!(headline.validity, validity, "{headline:?}");
@@ -159,11 +158,22 @@ fn a_study_whose_quantile_has_too_few_requests_or_no_figures_is_not_valid() {
 
 #[test]
 fn a_tail_that_the_headline_hides_is_named() {
-    let mut run_header = header(three_arms());
+    let mut run_header = build_header(three_arms());
+    let change: fn(&str) -> bool = |arm| arm == "keepalive";
+    let hidden = "The tail of keepalive is far worse than that: its 0.";
     // The share of the change's requests that take 60 ms; the median of all others is 0.2 ms.
-    let mut answer = |metric, slow: f64, is_slow: fn(&str) -> bool| {
+    for (metric, slow, is_slow, words) in [
+        (Metric::ResponseP50, 0.12, change, "90 quantile of the response time is 60"),
+        (Metric::ResponseP50, 0.05, change, "99 quantile of the response time is 60"),
+        (Metric::CpuPerRequest, 0.05, change, "99 quantile of the response time is 60"),
+        // The headline says so itself; nobody is slow, or all are, or equal arms differ as much.
+        (Metric::ResponseP99, 0.05, change, ""),
+        (Metric::ResponseP50, 0.0, change, ""),
+        (Metric::ResponseP50, 0.05, |_| true, ""),
+        (Metric::ResponseP50, 0.05, |arm| arm != "stock", ""),
+    ] {
         run_header.study.objective.metric = metric;
-        let recorded = trials(&run_header, "open", 12, as_intended);
+        let recorded = build_trials(&run_header, "open", 12, as_intended);
         let (_folder, run) = run_with_times(&run_header, recorded, |trial, rng| {
             let slow_share = if is_slow(&trial.arm) { slow } else { 0.0 };
             let draws = (0..400).map(|_| {
@@ -175,21 +185,7 @@ fn a_tail_that_the_headline_hides_is_named() {
             });
             draws.collect()
         });
-        analyze(&run).answer
-    };
-    let change: fn(&str) -> bool = |arm| arm == "keepalive";
-    let hidden = "The tail of keepalive is far worse than that: its 0.";
-    for (metric, slow, is_slow, words) in [
-        (Metric::ResponseP50, 0.12, change, "90 quantile of the response time is 60"),
-        (Metric::ResponseP50, 0.05, change, "99 quantile of the response time is 60"),
-        (Metric::CpuPerRequest, 0.05, change, "99 quantile of the response time is 60"),
-        // The headline says so itself; nobody is slow, or all are, or equal arms differ as much.
-        (Metric::ResponseP99, 0.05, change, ""),
-        (Metric::ResponseP50, 0.0, change, ""),
-        (Metric::ResponseP50, 0.05, |_| true, ""),
-        (Metric::ResponseP50, 0.05, |arm| arm != "stock", ""),
-    ] {
-        let sentence = answer(metric, slow, is_slow);
+        let sentence = analyze(&run).answer;
         match words {
             "" => assert!(!sentence.contains("tail of"), "{sentence}"),
             words => assert!(sentence.contains(&format!("{hidden}{words}")), "{sentence}"),
@@ -200,8 +196,8 @@ fn a_tail_that_the_headline_hides_is_named() {
 /// Comparisons of median and rate, and the number of used blocks, if the change leaves a share of its requests
 /// unanswered in some of its blocks.
 fn overloaded(share: f64, is_bad: fn(u32) -> bool) -> (Comparison, Comparison, u32) {
-    let header = header(three_arms());
-    let mut trials = trials(&header, "open", 40, as_intended);
+    let header = build_header(three_arms());
+    let mut trials = build_trials(&header, "open", 40, as_intended);
     for trial in &mut trials {
         let bad = trial.arm == "keepalive" && is_bad(trial.block);
         for slice in &mut trial.slices {
@@ -217,9 +213,9 @@ fn overloaded(share: f64, is_bad: fn(u32) -> bool) -> (Comparison, Comparison, u
         (0..answered).map(|_| (-3e5 * (1.0 - rng.unit()).ln()) as u64 + 1).collect()
     });
     let findings = analyze(&run);
-    let of = |metric| comparison(&findings, 1, metric, "keepalive").clone();
-    let used = findings.loads[1].blocks_used;
-    (of(Metric::ResponseP50), of(Metric::Rate), used)
+    let [p50, rate] = [Metric::ResponseP50, Metric::Rate]
+        .map(|metric| comparison(&findings, 1, metric, "keepalive").clone());
+    (p50, rate, findings.loads[1].blocks_used)
 }
 
 #[test]
@@ -245,8 +241,8 @@ fn overload_is_an_outcome() {
 
 #[test]
 fn histograms_that_were_not_kept_leave_the_rest_standing() {
-    let header = header(three_arms());
-    let trials = trials(&header, "open", 20, as_intended);
+    let header = build_header(three_arms());
+    let trials = build_trials(&header, "open", 20, as_intended);
     let (_folder, run) = run_with_times(&header, trials, |_, _| Vec::new());
     let findings = analyze(&run);
     let p50 = comparison(&findings, 1, Metric::ResponseP50, "keepalive");
@@ -257,7 +253,7 @@ fn histograms_that_were_not_kept_leave_the_rest_standing() {
 
 #[test]
 fn a_rate_given_as_a_share_is_the_pilots() {
-    let mut header = header(three_arms());
+    let mut header = build_header(three_arms());
     header.study.loads[1].arrivals = StudyArrivals::ShareOfSlowest(0.6);
     let folder = tempfile::tempdir().unwrap();
     let mut writer = RunWriter::create(folder.path(), &header, "").unwrap();
@@ -269,7 +265,7 @@ fn a_rate_given_as_a_share_is_the_pilots() {
         residues: Vec::new(),
     };
     writer.append(&Record::Pilot(pilot)).unwrap();
-    for trial in trials(&header, "open", 8, as_intended) {
+    for trial in build_trials(&header, "open", 8, as_intended) {
         writer.append(&Record::Trial(Box::new(trial))).unwrap();
     }
     let findings = analyze(&Run::read(folder.path()).unwrap());

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use weir_model::record::{CountersRecord, Phase, Record, RunHeader};
 use weir_model::study::{Arm, ArmRole, Compare, ExternalSpec, Metric, ProxyKind, ProxySpec};
 
-use super::fixture::{Moment, arm, header, normal, run, three_arms, trials};
+use super::comparison;
+use super::fixture::{Moment, arm, build_header, build_trials, normal, run, three_arms};
 use crate::analyze;
 use crate::findings::{Comparison, Findings, Verdict};
 use crate::ranking::rankings;
@@ -21,13 +22,12 @@ fn arm_of(kind: ProxyKind, like: &ProxySpec) -> Arm {
 
 /// A study of five proxies and the baseline once more, compared pair by pair.
 fn five() -> RunHeader {
-    let mut header = header(vec![
+    let mut header = build_header(vec![
         arm("nginx", ArmRole::Baseline, 0),
         arm("nginx-again", ArmRole::SameAsBaseline, 0),
     ]);
     let like = header.study.proxy.clone();
-    let others = KINDS[1..].iter().map(|kind| arm_of(*kind, &like));
-    header.study.arms.extend(others);
+    header.study.arms.extend(KINDS[1..].iter().map(|kind| arm_of(*kind, &like)));
     header.study.compare = Compare::Pairs;
     header
 }
@@ -46,7 +46,7 @@ fn a_run_whose_truth_is_known_ranks_rightly() {
     let header = five();
     // nginx and HAProxy alike, Envoy at 0.61 of them, Caddy and httpd alike at 0.3.
     let rates = [20e3, 20e3, 20e3, 12.2e3, 6e3, 6e3];
-    let (_folder, run) = run(&header, trials(&header, "closed", 60, world(&rates)));
+    let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(&rates)));
     let findings = analyze(&run);
     let load = &findings.loads[0];
     assert_eq!(pairs_of(&findings, Metric::Rate).len(), 10);
@@ -83,17 +83,13 @@ fn a_run_whose_truth_is_known_ranks_rightly() {
 fn an_arm_that_was_not_compared_with_the_best_one_leaves_that_open() {
     let header = five();
     let rates = [26e3, 26e3, 20e3, 12e3, 6e3, 6.5e3];
-    let (_folder, run) = run(&header, trials(&header, "closed", 60, world(&rates)));
+    let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(&rates)));
     let mut pairs = analyze(&run).loads[0].pairs.clone();
-    let words = |pairs: &[Comparison]| {
-        let rankings = rankings(&header.study, &[Metric::Rate], pairs, false);
-        rankings[0].words.clone()
-    };
-    let clear = words(&pairs);
+    let clear = &rankings(&header.study, &[Metric::Rate], &pairs, false)[0].words;
     assert!(clear.starts_with("nginx carries most; "), "{clear}");
     let pair = pairs.iter_mut().find(|pair| (&*pair.arm, &*pair.against) == ("caddy", "nginx"));
     pair.unwrap().verdict = Verdict::Invalid;
-    let open = words(&pairs);
+    let open = &rankings(&header.study, &[Metric::Rate], &pairs, false)[0].words;
     assert!(open.starts_with("nginx carries most as far as can be told; "), "{open}");
 }
 
@@ -101,15 +97,15 @@ fn an_arm_that_was_not_compared_with_the_best_one_leaves_that_open() {
 fn a_verdict_is_the_same_wherever_it_stands() {
     let header = five();
     let rates = [20e3, 20e3, 20.4e3, 12e3, 6e3, 6e3];
-    let (_folder, run) = run(&header, trials(&header, "closed", 40, world(&rates)));
+    let (_folder, run) = run(&header, build_trials(&header, "closed", 40, world(&rates)));
     let findings = analyze(&run);
     let load = &findings.loads[0];
     for comparison in load.comparisons.iter().filter(|c| c.arm != "nginx-again") {
-        let is_it = |pair: &&Comparison| {
+        let pair = load.pairs.iter().find(|pair| {
             (pair.metric, &pair.arm, &pair.against)
                 == (comparison.metric, &comparison.arm, &comparison.against)
-        };
-        assert_eq!(load.pairs.iter().find(is_it), Some(comparison));
+        });
+        assert_eq!(pair, Some(comparison));
     }
     let same = load.comparisons.iter().find(|c| c.arm == "nginx-again").unwrap();
     assert_eq!(same.p_holm, (same.p * 10.0).min(1.0));
@@ -122,23 +118,27 @@ fn pairs_are_antisymmetric() {
         forth.study.arms.remove(1);
         let rates: Vec<f64> =
             (0..5).map(|arm| 10e3 * f64::from(1 + (seed * (arm + 3)) % 7)).collect();
-        let recorded = trials(&forth, "closed", 20, world(&rates));
+        let recorded = build_trials(&forth, "closed", 20, world(&rates));
         // The same records, the arms the other way round.
         let mut back = forth.clone();
         back.study.arms.reverse();
         let (_f, forth) = run(&forth, recorded.clone());
         let (_b, back) = run(&back, recorded);
         let (forth, back) = (analyze(&forth), analyze(&back));
-        let close = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
         for pair in &forth.loads[0].pairs {
             let twin = back.loads[0].pairs.iter().find(|twin| {
                 (twin.metric, &twin.arm, &twin.against) == (pair.metric, &pair.against, &pair.arm)
             });
             let (twin, mirrored) = (twin.unwrap(), pair.mirrored());
-            assert!(close(twin.ratio, mirrored.ratio), "{pair:?}\n{twin:?}");
-            assert!(close(twin.interval.0, mirrored.interval.0), "{pair:?}\n{twin:?}");
-            assert!(close(twin.interval.1, mirrored.interval.1), "{pair:?}\n{twin:?}");
-            assert!(close(twin.p, mirrored.p) && twin.n == mirrored.n, "{pair:?}\n{twin:?}");
+            for (a, b) in [
+                (twin.ratio, mirrored.ratio),
+                (twin.interval.0, mirrored.interval.0),
+                (twin.interval.1, mirrored.interval.1),
+                (twin.p, mirrored.p),
+            ] {
+                assert!((a / b - 1.0).abs() < 1e-9, "{pair:?}\n{twin:?}");
+            }
+            assert_eq!(twin.n, mirrored.n, "{pair:?}\n{twin:?}");
             assert_eq!((twin.verdict, &twin.because), (mirrored.verdict, &mirrored.because));
             assert_eq!(mirrored.mirrored().verdict, pair.verdict);
         }
@@ -152,7 +152,7 @@ fn another_proxy_makes_nobody_carry_more() {
     header.study.compare = Compare::Against;
     header.study.arms.push(arm("no-log", ArmRole::Change, 0));
     let rates = [20e3, 20e3, 26e3, 12e3, 20e3, 20e3, 24e3];
-    let (_folder, run) = run(&header, trials(&header, "closed", 60, world(&rates)));
+    let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(&rates)));
     let findings = analyze(&run);
     assert!(findings.loads[0].pairs.is_empty() && findings.loads[0].rankings.is_empty());
     let answer = &findings.answer;
@@ -175,12 +175,12 @@ fn another_proxy_makes_nobody_carry_more() {
 
 #[test]
 fn what_weir_did_not_start_has_no_cpu_time() {
-    let mut header = header(three_arms());
+    let mut header = build_header(three_arms());
     let mut proxy = header.study.proxy.clone();
     proxy.kind = ProxyKind::External;
     proxy.external = Some(ExternalSpec::at("192.0.2.7:80".parse().unwrap()));
     header.study.arms[2].proxy = Some(Box::new(proxy));
-    let mut recorded = trials(&header, "closed", 20, world(&[20e3, 20e3, 30e3]));
+    let mut recorded = build_trials(&header, "closed", 20, world(&[20e3, 20e3, 30e3]));
     for trial in recorded.iter_mut().filter(|trial| trial.arm == "keepalive") {
         trial.slices.iter_mut().for_each(|slice| slice.proxy_cpu_ns = 0);
     }
@@ -189,12 +189,9 @@ fn what_weir_did_not_start_has_no_cpu_time() {
     let load = &findings.loads[0];
     assert_eq!(load.arms[2].cpu_per_request_ns, None);
     assert!(load.arms[0].cpu_per_request_ns.is_some());
-    let of = |metric| {
-        let mut all = load.comparisons.iter();
-        all.find(|c| c.arm == "keepalive" && c.metric == metric).unwrap()
-    };
-    assert_eq!(of(Metric::Rate).verdict, Verdict::Better);
-    let cpu = of(Metric::CpuPerRequest);
+    let rate = comparison(&findings, 0, Metric::Rate, "keepalive");
+    assert_eq!(rate.verdict, Verdict::Better);
+    let cpu = comparison(&findings, 0, Metric::CpuPerRequest, "keepalive");
     assert_eq!(cpu.verdict, Verdict::Invalid);
     assert_eq!(
         cpu.because,
@@ -205,20 +202,19 @@ fn what_weir_did_not_start_has_no_cpu_time() {
 
 #[test]
 fn counters_are_added_up_over_the_parts_of_a_load() {
-    let header = header(three_arms());
-    let (_folder, mut run) = run(&header, trials(&header, "closed", 8, world(&[1e4; 3])));
-    let counted = |load: &str, first_block, overflow| {
+    let header = build_header(three_arms());
+    let (_folder, mut run) = run(&header, build_trials(&header, "closed", 8, world(&[1e4; 3])));
+    for (load, first_block, overflow) in [("closed", 0, 3), ("closed", 4, 4), ("open", 0, 100)] {
         let counted = [("overflow", overflow), ("total", 10), ("idle", 0)];
-        Record::Counters(CountersRecord {
+        run.records.push(Record::Counters(CountersRecord {
             phase: Phase::Measurement,
             session: 0,
             load: load.to_owned(),
             arm: "keepalive".to_owned(),
             first_block,
             counted: counted.map(|(name, n)| (name.to_owned(), n)).into(),
-        })
-    };
-    run.records.extend([counted("closed", 0, 3), counted("closed", 4, 4), counted("open", 0, 100)]);
+        }));
+    }
     let findings = analyze(&run);
     let sums = [("overflow", 7), ("total", 20)].map(|(name, n)| (name.to_owned(), n));
     assert_eq!(findings.loads[0].arms[2].counters, BTreeMap::from(sums));
@@ -228,7 +224,7 @@ fn counters_are_added_up_over_the_parts_of_a_load() {
 /// a and b are alike, b and c are alike, a is better than c: no arm gets a place that no pair gives it.
 #[test]
 fn what_is_not_told_apart_across_groups_is_named() {
-    let mut header = header(vec![
+    let mut header = build_header(vec![
         arm("a", ArmRole::Baseline, 0),
         arm("b", ArmRole::Change, 0),
         arm("c", ArmRole::Change, 0),
@@ -236,31 +232,27 @@ fn what_is_not_told_apart_across_groups_is_named() {
     header.study.compare = Compare::Pairs;
     // Noise of 5 % and twelve blocks: 3 % are not shown, 6 % are.
     let rates = [11.0e3, 10.7e3, 10.35e3];
-    let mut seen = false;
+    let mut has_overlaps = false;
     for blocks in 8..24 {
-        let (_folder, run) = run(&header, trials(&header, "closed", blocks, world(&rates)));
+        let (_folder, run) = run(&header, build_trials(&header, "closed", blocks, world(&rates)));
         let findings = analyze(&run);
         let ranking = &findings.loads[0].rankings[0];
-        let verdict = |arm: &str, against: &str| {
-            let pairs = pairs_of(&findings, Metric::Rate);
-            let is_it = |p: &&&Comparison| [&*p.arm, &*p.against] == [arm, against];
-            let is_other = |p: &&&Comparison| [&*p.against, &*p.arm] == [arm, against];
-            let found = pairs.iter().find(|p| is_it(p) || is_other(p));
-            matches!(found.unwrap().verdict, Verdict::Better | Verdict::Worse)
-        };
+        let pairs = pairs_of(&findings, Metric::Rate);
         for (better, arm) in &ranking.overlaps {
-            seen = true;
-            let told = verdict(arm, better) || {
-                let group = ranking.groups.iter().find(|group| group.contains(arm));
-                group.unwrap().contains(better)
-            };
-            assert!(!told, "{ranking:?}");
+            has_overlaps = true;
+            let pair = pairs
+                .iter()
+                .find(|p| [[&p.arm, &p.against], [&p.against, &p.arm]].contains(&[arm, better]));
+            let is_decided = matches!(pair.unwrap().verdict, Verdict::Better | Verdict::Worse);
+            let group = ranking.groups.iter().find(|group| group.contains(arm));
+            let is_of_group = group.unwrap().contains(better);
+            assert!(!is_decided && !is_of_group, "{ranking:?}");
             let words = format!("{arm} from {better}");
             let first = format!("{arm} could not be told from {better} either");
-            let said = ranking.words.contains(&words) || ranking.words.contains(&first);
-            assert!(said, "{}", ranking.words);
+            let is_named = ranking.words.contains(&words) || ranking.words.contains(&first);
+            assert!(is_named, "{}", ranking.words);
             assert!(ranking.words.contains("as far as can be told"), "{}", ranking.words);
         }
     }
-    assert!(seen, "no run was undecided across groups");
+    assert!(has_overlaps, "no run was undecided across groups");
 }

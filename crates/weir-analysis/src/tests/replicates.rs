@@ -2,7 +2,7 @@
 
 use weir_model::study::Metric;
 
-use super::fixture::{header, normal, part, run_with_records, three_arms, trials};
+use super::fixture::{build_header, build_trials, normal, part, run_with_records, three_arms};
 use crate::analyze;
 use crate::findings::Verdict;
 use crate::replicates::{group_size, groups};
@@ -21,8 +21,8 @@ fn few_instances_claim_what_is_larger_than_instances_differ_by() {
         (8, 1.06, Verdict::Better),
         (8, 1.0, Verdict::Equivalent),
     ] {
-        let header = header(three_arms());
-        let all = trials(&header, "closed", 24, |moment| {
+        let header = build_header(three_arms());
+        let all = build_trials(&header, "closed", 24, |moment| {
             let faster = if moment.arm == 2 { ratio } else { 1.0 };
             1e4 * faster * (1.0 + 0.002 * normal(moment.rng))
         });
@@ -33,10 +33,10 @@ fn few_instances_claim_what_is_larger_than_instances_differ_by() {
             .collect();
         let (_folder, run) = run_with_records(&header, all, |_, _| Vec::new(), &parts);
         let findings = analyze(&run);
-        let found = findings.loads[0].comparison("keepalive", Metric::Rate).unwrap();
-        assert_eq!(found.verdict, verdict, "{instances} {ratio}: {found:?}");
-        let says = found.because.contains("so few instances of the proxies");
-        assert_eq!(says, instances < 4, "{}", found.because);
+        let change = findings.loads[0].comparison("keepalive", Metric::Rate).unwrap();
+        assert_eq!(change.verdict, verdict, "{instances} {ratio}: {change:?}");
+        let says = change.because.contains("so few instances of the proxies");
+        assert_eq!(says, instances < 4, "{}", change.because);
     }
 }
 

@@ -3,14 +3,14 @@
 use weir_model::record::{ArmConnections, ConnectionCounts, PartRecord, ProxyRecord, Record};
 use weir_record::Run;
 
-use super::fixture::{SLICE_NS, header, run, three_arms, trials};
+use super::fixture::{SLICE_NS, build_header, build_trials, run, three_arms};
 use crate::analyze;
 
 /// Sentences about a run whose second arm used a share of a CPU while it rested, for 1.4 s at most, and closed
 /// connections.
 fn rests(share: f64, lost: u64, timeouts: &[(&str, &str)]) -> Vec<String> {
-    let header = header(three_arms());
-    let mut all = trials(&header, "closed", 10, |_| 20_000.0);
+    let header = build_header(three_arms());
+    let mut all = build_trials(&header, "closed", 10, |_| 20_000.0);
     for trial in &mut all {
         for slice in &mut trial.slices {
             slice.rest_ns = 1_400_000_000;
@@ -46,7 +46,7 @@ fn rests(share: f64, lost: u64, timeouts: &[(&str, &str)]) -> Vec<String> {
     }));
     let findings = analyze(&run);
     let rests = findings.loads[0].rests.clone();
-    assert!(rests.iter().all(|said| findings.answer.contains(said)));
+    assert!(rests.iter().all(|sentence| findings.answer.contains(sentence)));
     rests
 }
 
@@ -85,17 +85,16 @@ fn an_arm_that_works_or_closes_connections_while_it_rests_is_named() {
 
 #[test]
 fn what_interrupts_take_of_the_proxys_cpus_is_a_figure() {
-    let header = header(three_arms());
-    let of = |irq_ns| {
-        let mut all = trials(&header, "closed", 10, |_| 20_000.0);
+    let header = build_header(three_arms());
+    let [none, share] = [0, SLICE_NS / 5].map(|irq_ns| {
+        let mut all = build_trials(&header, "closed", 10, |_| 20_000.0);
         all.iter_mut()
             .flat_map(|trial| &mut trial.slices)
             .for_each(|slice| slice.proxy_irq_ns = irq_ns);
         let (_folder, run) = run(&header, all);
         analyze(&run).loads[0].arms[1].interrupts
-    };
-    assert_eq!(of(0), None);
+    });
+    assert_eq!(none, None);
     let cpus = header.cpus.proxy.cpus().len() as f64;
-    let share = of(SLICE_NS / 5).unwrap();
-    assert!((share * cpus - 0.2).abs() < 1e-9, "{share}");
+    assert!((share.unwrap() * cpus - 0.2).abs() < 1e-9, "{share:?}");
 }

@@ -10,7 +10,7 @@ use crate::validity::{RULES, Use, judge};
 
 use Validity::{Invalid as I, Suspect as S};
 
-type Said = &'static [(&'static str, Validity)];
+type ExpectedReasons = &'static [(&'static str, Validity)];
 
 /// 100,000 responses, and a trial of a second on one CPU, of which a fifth is not measured.
 fn quiet() -> Evidence<'static> {
@@ -36,7 +36,7 @@ fn quiet() -> Evidence<'static> {
     }
 }
 
-fn said(used: Use, evidence: &Evidence<'_>) -> Vec<(String, Validity)> {
+fn reasons_of(used: Use, evidence: &Evidence<'_>) -> Vec<(String, Validity)> {
     judge(used, evidence)
         .into_iter()
         .map(|found| (found.reason.rule, found.reason.validity))
@@ -115,13 +115,13 @@ fn hop(redirected_bytes: u64, tcp_bytes: u64, refused: u64) -> Evidence<'static>
 }
 
 /// A name, the evidence, and the expected reasons in a study and of a load test.
-type Row = (&'static str, Evidence<'static>, Said, Said);
+type Row = (&'static str, Evidence<'static>, ExpectedReasons, ExpectedReasons);
 
 #[rustfmt::skip]
 fn of_requests() -> Vec<Row> {
     use ErrorKind::{Connect, Receive, Unexpected, Unsolicited};
-    const FAILED: Said = &[("failures", S)];
-    const LOST: Said = &[("failures", I)];
+    const FAILED: ExpectedReasons = &[("failures", S)];
+    const LOST: ExpectedReasons = &[("failures", I)];
     const NO_PORT: Option<i32> = Some(99);
     static LEFT_OUT: [LeftOut; 1] = [LeftOut { what: String::new(), lines: 100, first: 1 }];
     vec![
@@ -155,7 +155,7 @@ fn of_requests() -> Vec<Row> {
 
 #[rustfmt::skip]
 fn of_cpus_and_hops() -> Vec<Row> {
-    const STOPPED: Said = &[("generator-stopped", S)];
+    const STOPPED: ExpectedReasons = &[("generator-stopped", S)];
     vec![
         ("5 % stolen, and a tick", sliced(|s| s.proxy_steal_ns = 6e7), &[], &[]),
         ("more stolen", sliced(|s| s.proxy_steal_ns = 6.1e7), &[("proxy-steal", S)], &[]),
@@ -202,13 +202,13 @@ fn of_cpus_and_hops() -> Vec<Row> {
 
 #[rustfmt::skip]
 fn of_generator_and_connections() -> Vec<Row> {
-    const RATE: Said = &[("offered-rate", S)];
-    const WRONG_RATE: Said = &[("offered-rate", I)];
-    const LAG: Said = &[("dispatch-lag", S)];
-    const LATE: Said = &[("dispatch-lag", I)];
-    const APART: Said = &[("start-spread", S)];
-    const HELD: Said = &[("held-connections", S)];
-    const CLOSED: Said = &[("held-connections", I)];
+    const RATE: ExpectedReasons = &[("offered-rate", S)];
+    const WRONG_RATE: ExpectedReasons = &[("offered-rate", I)];
+    const LAG: ExpectedReasons = &[("dispatch-lag", S)];
+    const LATE: ExpectedReasons = &[("dispatch-lag", I)];
+    const APART: ExpectedReasons = &[("start-spread", S)];
+    const HELD: ExpectedReasons = &[("held-connections", S)];
+    const CLOSED: ExpectedReasons = &[("held-connections", I)];
     vec![
         ("0.1 % not offered", due(99_900, 0, 0), &[], &[]),
         ("more not offered", due(99_899, 0, 0), RATE, RATE),
@@ -272,47 +272,43 @@ fn of_generator_and_connections() -> Vec<Row> {
 
 #[test]
 fn every_rule_speaks_beyond_its_limits_and_not_at_them() {
-    let mut seen = BTreeSet::new();
+    let mut covered = BTreeSet::new();
     let table = [of_requests(), of_cpus_and_hops(), of_generator_and_connections()];
     for (name, evidence, in_study, of_load) in table.concat() {
         for (used, expected) in [(Use::Study, in_study), (Use::Load, of_load)] {
-            let found = said(used, &evidence);
-            let found: Vec<_> = found.iter().map(|(rule, v)| (&rule[..], *v)).collect();
-            assert_eq!(found, expected, "{name}, {used:?}");
+            let judged = reasons_of(used, &evidence);
+            let reasons: Vec<_> = judged.iter().map(|(rule, v)| (&rule[..], *v)).collect();
+            assert_eq!(reasons, expected, "{name}, {used:?}");
             for reason in judge(used, &evidence) {
-                let seen = reason.reason.seen;
-                let longest = seen.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
-                assert!(longest < Some(4), "no separators, {name}: {seen}");
+                let message = reason.reason.seen;
+                let longest = message.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+                assert!(longest < Some(4), "no separators, {name}: {message}");
             }
-            seen.extend(expected.iter().map(|(rule, _)| *rule));
+            covered.extend(expected.iter().map(|(rule, _)| *rule));
         }
     }
     let rules: BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
-    assert_eq!(seen, rules, "each has a row that fails without it");
+    assert_eq!(covered, rules, "each has a row that fails without it");
     assert_eq!(rules.len(), RULES.len(), "each has a name of its own");
 }
 
 #[test]
 fn what_is_not_known_is_no_reason_to_doubt() {
     for used in [Use::Study, Use::Load] {
-        assert_eq!(said(used, &Evidence::default()), []);
+        assert_eq!(reasons_of(used, &Evidence::default()), []);
     }
 }
 
 #[test]
 fn words_name_the_flow_and_the_most_frequent_error() {
-    let error = |words: &str, count| ErrorCount {
-        kind: ErrorKind::Connect,
-        words: words.to_owned(),
-        errno: None,
-        count,
-    };
-    let errors = [error("Connection refused (os error 111)", 7), error("x", 2)];
+    let errors = [("Connection refused (os error 111)", 7), ("x", 2)].map(|(words, count)| {
+        ErrorCount { kind: ErrorKind::Connect, words: words.to_owned(), errno: None, count }
+    });
     let evidence =
         Evidence { name: Some("main"), answered: Some(0), errors: &errors, ..Evidence::default() };
-    let found = judge(Use::Load, &evidence);
+    let reasons = judge(Use::Load, &evidence);
     assert_eq!(
-        found[0].reason.seen,
+        reasons[0].reason.seen,
         "main: no response was complete, 7 times `Connection refused (os error 111)`"
     );
 }
@@ -320,11 +316,6 @@ fn words_name_the_flow_and_the_most_frequent_error() {
 #[test]
 fn the_manual_lists_the_rules_of_a_load_test() {
     let manual = include_str!("../../../../docs/load.md");
-    let limit = |limit: f64| match limit {
-        f64::INFINITY => String::new(),
-        0.0 => "any".to_owned(),
-        share => format!("{} %", (share * 1e4).round() / 1e2),
-    };
     for rule in &RULES {
         let limits = rule.limits[Use::Load as usize];
         let begin = format!("| `{}` |", rule.name);
@@ -341,7 +332,11 @@ fn the_manual_lists_the_rules_of_a_load_test() {
             }
             "start-spread" => [format!("{} ms", limits.suspect), String::new()],
             "threads-crowded" => [format!("{}", limits.suspect), String::new()],
-            _ => [limits.suspect, limits.invalid].map(limit),
+            _ => [limits.suspect, limits.invalid].map(|limit| match limit {
+                f64::INFINITY => String::new(),
+                0.0 => "any".to_owned(),
+                share => format!("{} %", (share * 1e4).round() / 1e2),
+            }),
         };
         assert_eq!(cells.get(3..5), Some(&expected.each_ref().map(|s| &**s)[..]), "{}", rule.name);
     }

@@ -25,8 +25,8 @@ fn curve(hold_up: fn(&mut SliceRecord, u64), milliseconds: [u64; 4]) -> Vec<f64>
         capacity: Limit::parse_all("p99 < 30ms, errors < 1%").unwrap(),
         ..weir_model::fixture::study(vec![arm("stock", ArmRole::Baseline, 0)])
     });
-    let of = |(block, ms): (u32, u64)| {
-        let rate = 100.0 * f64::from(block + 1);
+    let trials = (0..).zip(milliseconds).map(|(block, ms)| {
+        let rate = 100.0 * f64::from(block + 1_u32);
         let mut slice = SliceRecord {
             measured_ns: 1_000_000_000,
             whole_ns: 1_000_000_000,
@@ -44,16 +44,15 @@ fn curve(hold_up: fn(&mut SliceRecord, u64), milliseconds: [u64; 4]) -> Vec<f64>
             bad: vec![0.0, 0.0],
             ..weir_model::fixture::trial("closed", "stock", block)
         }
-    };
-    let trials = (0..).zip(milliseconds).map(of).collect();
+    });
     let (_folder, run) = run_with_records(
         &header,
-        trials,
+        trials.collect(),
         |trial, _| vec![1_000_000; trial.slices[0].completed as usize],
         &[],
     );
-    let found = analyze(&run).capacity.unwrap();
-    found.arms[0].curve.iter().map(|point| point.rate).collect()
+    let capacity = analyze(&run).capacity.unwrap();
+    capacity.arms[0].curve.iter().map(|point| point.rate).collect()
 }
 
 #[test]

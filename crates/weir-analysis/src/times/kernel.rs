@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use weir_model::sample::Counters;
 
-use super::{Of, Span};
+use super::{Span, TimedTrials};
 use crate::findings::{AcceptFindings, Retransmitted, ToldBy};
 
 /// Quantiles of the waiting time.
@@ -17,29 +17,30 @@ const LEAST_QUEUES: usize = 10;
 /// Maximum time between two readings, nanoseconds.
 const READING: u64 = 1_200_000_000;
 
-impl Of<'_> {
+impl TimedTrials<'_> {
     pub(super) fn accept(&self, arm: &str, spans: &[Span]) -> Option<AcceptFindings> {
-        let told = self.told(arm, spans);
-        let connections = told.risen("accept_waits", 0, Begun::AtZero);
+        let samples = self.samples(arm, spans);
+        let connections = samples.risen("accept_waits", 0, Begun::AtZero);
         if !connections.is_empty() {
-            let wait = told.risen("accept_waits", 1, Begun::AtZero);
+            let wait = samples.risen("accept_waits", 1, Begun::AtZero);
             let mut by_bound: Vec<(u64, u64)> = connections
                 .iter()
-                .filter_map(|(keys, own)| Some((keys.first()?.parse().ok()?, *own)))
+                .filter_map(|(keys, count)| Some((keys.first()?.parse().ok()?, *count)))
                 .collect();
             by_bound.sort_unstable();
-            let connections: u64 = by_bound.iter().map(|(_, own)| own).sum();
+            let connections: u64 = by_bound.iter().map(|(_, count)| count).sum();
             let wait: u64 = wait.values().sum();
-            let rank = |q: f64| (q * connections as f64).ceil() as u64;
             return (connections > 0).then(|| AcceptFindings {
                 by: ToldBy::Ebpf,
                 connections,
                 mean_us: wait as f64 / connections as f64,
-                below_us: Some(QUANTILES.map(|q| super::quantile_of(&by_bound, rank(q)))),
+                below_us: Some(QUANTILES.map(|q| {
+                    super::quantile_of(&by_bound, (q * connections as f64).ceil() as u64)
+                })),
             });
         }
-        let accepted = told.network("passive_opens")?;
-        let queues: Vec<u64> = told.values("listeners", "queue").collect();
+        let accepted = samples.network("passive_opens")?;
+        let queues: Vec<u64> = samples.values("listeners", "queue").collect();
         if accepted == 0 || queues.len() < LEAST_QUEUES {
             return None;
         }
@@ -47,13 +48,13 @@ impl Of<'_> {
         Some(AcceptFindings {
             by: ToldBy::Samples,
             connections: accepted,
-            mean_us: queue / (accepted as f64 / told.seconds()) * 1e6,
+            mean_us: queue / (accepted as f64 / samples.seconds()) * 1e6,
             below_us: None,
         })
     }
 
     pub(super) fn retransmitted(&self, arm: &str, spans: &[Span]) -> Option<Retransmitted> {
-        let told = self.told(arm, spans);
+        let samples = self.samples(arm, spans);
         let answered: u64 = self
             .trials
             .iter()
@@ -63,33 +64,34 @@ impl Of<'_> {
         if answered == 0 {
             return None;
         }
-        let per_thousand = |segments: u64| segments as f64 * 1000.0 / answered as f64;
-        let sides = told.risen("retransmits", 0, Begun::AtZero);
-        let of = |side: &str| sides.get(&[side.to_owned()][..]).copied();
-        Some(match of("inbound") {
-            Some(inbound) => Retransmitted {
-                by: ToldBy::Ebpf,
-                inbound: per_thousand(inbound),
-                outbound: of("outbound").map(per_thousand),
-                clients: of("clients").map(per_thousand),
-            },
+        let sides = samples.risen("retransmits", 0, Begun::AtZero);
+        let [inbound, outbound, clients] = ["inbound", "outbound", "clients"].map(|side| {
+            let segments = sides.get(&[side.to_owned()][..])?;
+            Some(per_thousand(*segments, answered))
+        });
+        Some(match inbound {
+            Some(inbound) => Retransmitted { by: ToldBy::Ebpf, inbound, outbound, clients },
             None => Retransmitted {
                 by: ToldBy::Samples,
-                inbound: per_thousand(told.network("retransmitted")?),
+                inbound: per_thousand(samples.network("retransmitted")?, answered),
                 outbound: None,
                 clients: None,
             },
         })
     }
 
-    fn told<'s>(&'s self, arm: &'s str, spans: &'s [Span]) -> Told<'s> {
-        Told { of: self, arm, spans }
+    fn samples<'s>(&'s self, arm: &'s str, spans: &'s [Span]) -> ArmSamples<'s> {
+        ArmSamples { trials: self, arm, spans }
     }
 }
 
+fn per_thousand(segments: u64, answered: u64) -> f64 {
+    segments as f64 * 1000.0 / answered as f64
+}
+
 /// Samples of an arm in its slices.
-struct Told<'s> {
-    of: &'s Of<'s>,
+struct ArmSamples<'s> {
+    trials: &'s TimedTrials<'s>,
     arm: &'s str,
     spans: &'s [Span],
 }
@@ -103,13 +105,13 @@ enum Begun {
     AtZero,
 }
 
-impl<'s> Told<'s> {
+impl<'s> ArmSamples<'s> {
     /// Returns the growth of a counter in readings of the slices, by the keys of its rows. A counter that fell was
     /// restarted.
-    fn risen(&self, table: &'s str, place: usize, begun: Begun) -> BTreeMap<&'s [String], u64> {
+    fn risen(&self, table: &'s str, index: usize, begun: Begun) -> BTreeMap<&'s [String], u64> {
         let mut all: BTreeMap<&[String], (Option<u64>, u64)> = BTreeMap::new();
-        for row in self.of.rows(table, self.arm) {
-            let Some(Some(now)) = row.values.get(place).copied() else {
+        for row in self.trials.rows(table, self.arm) {
+            let Some(Some(now)) = row.values.get(index).copied() else {
                 continue;
             };
             let (before, sum) = all.entry(&row.keys).or_default();
@@ -134,19 +136,17 @@ impl<'s> Told<'s> {
 
     /// Returns the growth of a counter of the arm's own network namespace.
     fn network(&self, counter: &str) -> Option<u64> {
-        let risen = self.risen("network", place("network", counter)?, Begun::Before);
+        let risen = self.risen("network", column_index("network", counter)?, Begun::Before);
         risen.get(&["proxy".to_owned()][..]).copied()
     }
 
     /// Returns all values of the arm's own gauge while it has load.
     fn values(&self, table: &'s str, column: &str) -> impl Iterator<Item = u64> {
-        let place = place(table, column).unwrap_or(usize::MAX);
-        let rows = self.of.rows(table, self.arm);
-        let is_in = |at: u64| {
-            let mut spans = self.spans.iter();
-            spans.any(|span| (span.begin..span.to).contains(&at))
-        };
-        rows.filter(move |row| is_in(row.at_ns)).filter_map(move |row| *row.values.get(place)?)
+        let index = column_index(table, column).unwrap_or(usize::MAX);
+        self.trials
+            .rows(table, self.arm)
+            .filter(|row| self.spans.iter().any(|span| (span.begin..span.to).contains(&row.at_ns)))
+            .filter_map(move |row| *row.values.get(index)?)
     }
 
     fn seconds(&self) -> f64 {
@@ -155,7 +155,7 @@ impl<'s> Told<'s> {
 }
 
 /// Returns the index of a column among the values of its table.
-fn place(table: &str, column: &str) -> Option<usize> {
+fn column_index(table: &str, column: &str) -> Option<usize> {
     let table = Counters::builtin().table(table)?;
     table.values().position(|name| name == column)
 }
@@ -184,35 +184,37 @@ mod tests {
         Sample { host, row }
     }
 
-    fn found(times: Vec<Sample>) -> (Option<AcceptFindings>, Option<Retransmitted>) {
-        let (_folder, mut run) = fixture::run(&fixture::header(fixture::three_arms()), Vec::new());
+    fn evaluate(times: Vec<Sample>) -> (Option<AcceptFindings>, Option<Retransmitted>) {
+        let (_folder, mut run) =
+            fixture::run(&fixture::build_header(fixture::three_arms()), Vec::new());
         run.samples.rows = times;
         let mut slice = fixture::slice(0, 1.0);
         slice.completed_whole = 1000;
-        let trial = fixture::trial("open", "a", 0, vec![slice]);
-        let of = Of { run: &run, trials: vec![&trial], slice_ns: 0 };
-        (of.accept("a", &SPANS), of.retransmitted("a", &SPANS))
+        let trial = fixture::build_trial("open", "a", 0, vec![slice]);
+        let timed = TimedTrials { run: &run, trials: vec![&trial], slice_ns: 0 };
+        (timed.accept("a", &SPANS), timed.retransmitted("a", &SPANS))
     }
 
     fn network(at_s: u64, columns: &[(&str, u64)]) -> Sample {
-        let value = |name: &str| {
-            let mut columns = columns.iter();
-            columns.find(|column| column.0 == name).map(|column| column.1)
-        };
         let table = Counters::builtin().table("network").unwrap();
-        let values: Vec<Option<u64>> = table.values().map(value).collect();
+        let values: Vec<Option<u64>> = table
+            .values()
+            .map(|name| columns.iter().find(|column| column.0 == name).map(|column| column.1))
+            .collect();
         row("network", at_s, &["proxy"], &values)
+    }
+
+    fn waits(at_s: u64, below: &str, connections: u64, wait: u64) -> Sample {
+        row("accept_waits", at_s, &[below], &[connections, wait].map(Some))
+    }
+
+    fn again(at_s: u64, side: &str, segments: u64) -> Sample {
+        row("retransmits", at_s, &[side], &[Some(segments)])
     }
 
     #[test]
     fn programs_tell_of_the_slices_alone_and_may_begin_anew() {
-        let waits = |at_s, below: &str, connections, wait| {
-            let values = [connections, wait].map(Some);
-            row("accept_waits", at_s, &[below], &values)
-        };
-        let again =
-            |at_s, side: &str, segments| row("retransmits", at_s, &[side], &[Some(segments)]);
-        let (accept, sent) = found(vec![
+        let (Some(accept), Some(sent)) = evaluate(vec![
             // Of an earlier load.
             waits(2, "8", 500, 4000),
             waits(2, "64", 0, 0),
@@ -226,40 +228,40 @@ mod tests {
             again(11, "clients", 3),
             // And what came later.
             waits(20, "64", 1000, 1_000_000),
-        ]);
-        let accept = accept.unwrap();
+        ]) else {
+            panic!("both are known");
+        };
         assert_eq!((accept.by, accept.connections), (ToldBy::Ebpf, 100));
         assert_eq!(accept.mean_us, 10.0);
         assert_eq!(accept.below_us, Some([8, 8, 64, 64]));
-        let sent = sent.unwrap();
         let per_thousand = (sent.inbound, sent.outbound, sent.clients);
         assert_eq!(per_thousand, (0.0, None, Some(3.0)));
     }
 
     #[test]
     fn without_programs_the_queue_over_the_rate_tells_if_it_was_read_often() {
-        let queue = |ms: u64, queue| {
-            let values = [Some(1), Some(queue), None, None];
+        let mut samples = [(10, 0), (11, 200)]
+            .map(|(at_s, accepted)| {
+                let columns = [("passive_opens", accepted), ("retransmitted", accepted / 100)];
+                network(at_s, &columns)
+            })
+            .to_vec();
+        samples.extend((0..10).map(|at| {
+            let values = [Some(1), Some(1 + at % 2), None, None];
             let mut sample = row("listeners", 0, &["proxy", "80"], &values);
-            sample.row.at_ns = 10_000_000_000 + ms * 1_000_000;
+            sample.row.at_ns = 10_000_000_000 + at * 100_000_000;
             sample
+        }));
+        let (Some(accept), Some(sent)) = evaluate(samples.clone()) else {
+            panic!("both are known");
         };
-        let ends = |at_s, accepted| {
-            let sent = accepted / 100;
-            network(at_s, &[("passive_opens", accepted), ("retransmitted", sent)])
-        };
-        let mut samples = vec![ends(10, 0), ends(11, 200)];
-        samples.extend((0..10).map(|at| queue(at * 100, 1 + at % 2)));
-        let (accept, sent) = found(samples.clone());
-        let accept = accept.unwrap();
         // 1.5 in the mean, of 200 per second: 7.5 ms each.
         assert_eq!((accept.by, accept.connections), (ToldBy::Samples, 200));
         assert!((accept.mean_us - 7500.0).abs() < 1e-6, "{accept:?}");
         assert_eq!(accept.below_us, None);
-        let sent = sent.unwrap();
         assert_eq!((sent.by, sent.inbound), (ToldBy::Samples, 2.0));
         samples.pop();
-        assert_eq!(found(samples).0, None, "nine readings");
-        assert_eq!(found(Vec::new()), (None, None));
+        assert_eq!(evaluate(samples).0, None, "nine readings");
+        assert_eq!(evaluate(Vec::new()), (None, None));
     }
 }

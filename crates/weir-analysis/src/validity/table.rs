@@ -32,12 +32,12 @@ pub static RULES: [Rule; 29] = [
                     return "no response is to a request of the measured time (-d, --ramp-up)"
                         .to_owned();
                 }
-                let known = match timed {
+                let knowable = match timed {
                     1..=4 => "no quantile",
                     _ => "the median at best, and no p99",
                 };
                 let (are, s) = if timed == 1 { ("is", "") } else { ("are", "s") };
-                format!("there {are} {timed} response{s}, of which {known} can be told (-n, -d)")
+                format!("there {are} {timed} response{s}, of which {knowable} can be told (-n, -d)")
             })
         },
     },
@@ -145,11 +145,11 @@ pub static RULES: [Rule; 29] = [
                 });
             }
             let s = e.slices?;
-            let others = s.others_ns?;
+            let others_ns = s.others_ns?;
             // Idle time comes in ticks: in every slice each CPU may have one more than was counted.
             let grain = TICK_NS * s.count * s.proxy_cpus;
-            grade.of(s.of_proxy(others - grain), || {
-                let share = percent(s.of_proxy(others));
+            grade.of(s.of_proxy(others_ns - grain), || {
+                let share = percent(s.of_proxy(others_ns));
                 format!("other processes took {share} of the time of the proxy's CPUs")
             })
         },
@@ -231,8 +231,7 @@ pub static RULES: [Rule; 29] = [
               requests comes than it is meant to, side by side with others instead of between them",
         judge: |e, grade| {
             let (spread, unsure) = e.start_spread?;
-            let ms = |ns: u64| ns as f64 / 1e6;
-            grade.of(ms(spread), || {
+            grade.of(spread as f64 / 1e6, || {
                 let [apart, unsure] = [spread, unsure].map(|ns| names::time(ns as f64));
                 format!("the generators started {apart} apart (known to {unsure})")
             })
@@ -244,12 +243,12 @@ pub static RULES: [Rule; 29] = [
         limits: study(0.0, 0.0),
         why: "requests to pods of a lost node fail, or others serve them as well: neither is the doing of the arm",
         judge: |e, grade| {
-            let each = e
+            let losses: Vec<String> = e
                 .lost_nodes
                 .iter()
-                .map(|lost| format!("node `{}` was lost ({})", lost.node, lost.why));
-            let each: Vec<String> = each.collect();
-            grade.of(each.len() as f64, || each.join("; "))
+                .map(|lost| format!("node `{}` was lost ({})", lost.node, lost.why))
+                .collect();
+            grade.of(losses.len() as f64, || losses.join("; "))
         },
     },
     Rule {
@@ -276,10 +275,12 @@ pub static RULES: [Rule; 29] = [
               result says how exactly it knows a response time, and 100 µs are what nobody notices",
         judge: |e, grade| {
             let least = (e.resolution_ns as f64 / grade.1.suspect).max(1.0);
-            let share = |lag: u64, response: u64| lag as f64 / least.max(response as f64);
-            let (quantile, lag, response) =
-                e.lag.iter().copied().max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))?;
-            grade.of(share(lag, response), || {
+            let shares = e.lag.iter().map(|(quantile, lag, response)| {
+                let share = *lag as f64 / least.max(*response as f64);
+                (share, *quantile, *lag, *response)
+            });
+            let (share, quantile, lag, response) = shares.max_by(|a, b| a.0.total_cmp(&b.0))?;
+            grade.of(share, || {
                 let [lag, response] = [lag, response].map(|ns| names::time(ns as f64));
                 format!(
                     "at {quantile} the generator itself was {lag} late, of a response time of {response}"

@@ -1,14 +1,14 @@
 //! Two ends without a proxy: each observes the same as over TCP.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{RecvFlags, recv};
 
-use crate::peers::{PATIENCE, Patient, Place, content};
+use crate::peers::{PATIENCE, Patient, Topology, content};
 use crate::{bypass, bypass_at};
 
 /// Steps on connections of a pair; returns the observations.
@@ -16,14 +16,19 @@ type Scene<'a> = &'a dyn Fn(&Pair<'_>) -> Vec<String>;
 
 /// Listener in the proxy's namespace; makes connections to it from the client's.
 struct Pair<'a> {
-    place: &'a Place,
+    topology: &'a Topology,
     listener: TcpListener,
 }
 
-impl Pair<'_> {
+impl<'a> Pair<'a> {
+    fn listen(topology: &'a Topology, address: SocketAddr) -> Pair<'a> {
+        let listener = topology.proxy.within(|| TcpListener::bind(address));
+        Pair { topology, listener: listener.unwrap().unwrap() }
+    }
+
     fn connect(&self) -> (TcpStream, TcpStream) {
         let address = self.listener.local_addr().unwrap();
-        let client = self.place.client.within(|| TcpStream::connect(address)).unwrap().unwrap();
+        let client = self.topology.client.within(|| TcpStream::connect(address)).unwrap().unwrap();
         let (server, _) = self.listener.accept().unwrap();
         for socket in [&client, &server] {
             socket.set_nodelay(true).unwrap();
@@ -36,16 +41,12 @@ impl Pair<'_> {
 
 /// Checks that a scene gives the same by TCP and bypassed, on loopback and between namespaces. At least `share` of all
 /// bytes must be redirected.
-fn alike(share: f64, scene: Scene<'_>) {
-    for place in Place::all() {
-        let listen = |address: SocketAddr| {
-            let listener = place.proxy.within(|| TcpListener::bind(address));
-            Pair { place: &place, listener: listener.unwrap().unwrap() }
-        };
-        let any = SocketAddr::new(place.inbound.ip(), 0);
-        let by_tcp = scene(&listen(any));
-        let pair = listen(any);
-        let Some(bypass) = bypass_at(&place, &[pair.listener.local_addr().unwrap()]) else {
+fn compare(share: f64, scene: Scene<'_>) {
+    for topology in Topology::all() {
+        let any = SocketAddr::new(topology.inbound.ip(), 0);
+        let by_tcp = scene(&Pair::listen(&topology, any));
+        let pair = Pair::listen(&topology, any);
+        let Some(bypass) = bypass_at(&topology, &[pair.listener.local_addr().unwrap()]) else {
             return;
         };
         assert_eq!(scene(&pair), by_tcp, "bypassed (left), by TCP (right)");
@@ -61,7 +62,7 @@ fn read_all(socket: &TcpStream) -> Vec<u8> {
     bytes
 }
 
-fn said(result: io::Result<usize>) -> String {
+fn outcome(result: io::Result<usize>) -> String {
     result.map_or_else(|e| format!("{:?}", e.kind()), |n| format!("{n} bytes"))
 }
 
@@ -71,18 +72,18 @@ fn soon() {
 
 #[test]
 fn small_writes_in_a_row_come_in_their_order() {
-    alike(0.01, &|pair| {
+    compare(0.01, &|pair| {
         let (client, server) = pair.connect();
         let bytes = content(1, 200_000);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let sizes = (1..).map(|n| n * 7 % 311 + 1);
-                let mut rest = &bytes[..];
+                let mut remaining = &bytes[..];
                 for size in sizes {
-                    let (piece, more) = rest.split_at(rest.len().min(size));
+                    let (piece, more) = remaining.split_at(remaining.len().min(size));
                     (&client).write_all(piece).unwrap();
-                    rest = more;
-                    if rest.is_empty() {
+                    remaining = more;
+                    if remaining.is_empty() {
                         break;
                     }
                 }
@@ -109,7 +110,7 @@ fn a_slow_reader_is_waited_for_and_loses_nothing() {
             }
         }
     }
-    alike(0.01, &|pair| {
+    compare(0.01, &|pair| {
         let (a, b) = pair.connect();
         let (x, y) = (content(1, 4 << 20), content(2, 4 << 20));
         thread::scope(|scope| {
@@ -128,7 +129,7 @@ fn a_slow_reader_is_waited_for_and_loses_nothing() {
 /// A peer that does not read makes the sender wait: the queue is limited.
 #[test]
 fn a_sender_is_stopped_in_the_end() {
-    alike(0.0, &|pair| {
+    compare(0.0, &|pair| {
         let (mut client, server) = pair.connect();
         client.set_nonblocking(true).unwrap();
         let (bytes, mut sent) = (content(3, 64 << 20), 0);
@@ -139,76 +140,79 @@ fn a_sender_is_stopped_in_the_end() {
                 Err(e) => break e.kind() == ErrorKind::WouldBlock,
             }
         };
-        let mut got = vec![0; sent];
-        Patient(&server).read_exact(&mut got).unwrap();
-        let rest = client.write(&bytes[sent..sent + 100]);
-        vec![format!("{stopped} {} {}", got == bytes[..sent], rest.is_ok())]
+        let mut received = vec![0; sent];
+        Patient(&server).read_exact(&mut received).unwrap();
+        let written = client.write(&bytes[sent..sent + 100]);
+        vec![format!("{stopped} {} {}", received == bytes[..sent], written.is_ok())]
     });
 }
 
 #[test]
 fn a_half_closed_connection_goes_on_the_other_way() {
-    alike(0.01, &|pair| {
+    compare(0.01, &|pair| {
         let (client, server) = pair.connect();
-        let (question, answer) = (content(4, 3_000), content(5, 300_000));
-        let ask = |mut from: &TcpStream, mut to: &TcpStream| {
-            from.write_all(&question).unwrap();
-            from.shutdown(Shutdown::Write).unwrap();
-            let asked = read_all(to) == question;
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    answer.chunks(1_000).for_each(|c| to.write_all(c).unwrap());
-                    to.shutdown(Shutdown::Write).unwrap();
-                });
-                format!("{asked} {}", read_all(from) == answer)
-            })
-        };
-        let one = ask(&client, &server);
+        let forth = half_close(&client, &server);
         let (client, server) = pair.connect();
-        vec![one, ask(&server, &client)]
+        vec![forth, half_close(&server, &client)]
     });
+}
+
+/// Sends a question and closes, and has the other end answer.
+fn half_close(mut from: &TcpStream, mut to: &TcpStream) -> String {
+    let (question, answer) = (content(4, 3_000), content(5, 300_000));
+    from.write_all(&question).unwrap();
+    from.shutdown(Shutdown::Write).unwrap();
+    let has_come = read_all(to) == question;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            answer.chunks(1_000).for_each(|c| to.write_all(c).unwrap());
+            to.shutdown(Shutdown::Write).unwrap();
+        });
+        format!("{has_come} {}", read_all(from) == answer)
+    })
 }
 
 /// Bytes sent before RST can be read; then the connection is reset.
 #[test]
 fn an_abortive_close_is_told_after_the_bytes_before_it() {
-    alike(0.9, &|pair| {
-        let abort = |mut from: TcpStream, to: TcpStream, size| {
-            from.write_all(&content(6, size)).unwrap();
-            soon();
-            set_socket_linger(&from, Some(Duration::ZERO)).unwrap();
-            drop(from);
-            soon();
-            let mut bytes = vec![0; size];
-            let read = Patient(&to).read_exact(&mut bytes).is_ok();
-            let after = said((&to).read(&mut [0; 9]));
-            let end = said((&to).read(&mut [0; 9]));
-            format!("{read} {} {after} {end}", bytes == content(6, size))
-        };
+    compare(0.9, &|pair| {
         let (client, server) = pair.connect();
-        let one = abort(client, server, 900);
+        let forth = abort(client, server, 900);
         let (client, server) = pair.connect();
-        vec![one, abort(server, client, 50_000)]
+        vec![forth, abort(server, client, 50_000)]
     });
+}
+
+fn abort(mut from: TcpStream, to: TcpStream, size: usize) -> String {
+    from.write_all(&content(6, size)).unwrap();
+    soon();
+    set_socket_linger(&from, Some(Duration::ZERO)).unwrap();
+    drop(from);
+    soon();
+    let mut bytes = vec![0; size];
+    let read = Patient(&to).read_exact(&mut bytes).is_ok();
+    let after = outcome((&to).read(&mut [0; 9]));
+    let end = outcome((&to).read(&mut [0; 9]));
+    format!("{read} {} {after} {end}", bytes == content(6, size))
 }
 
 #[test]
 fn one_who_has_closed_is_told_of_to_the_sender() {
-    alike(0.0, &|pair| {
+    compare(0.0, &|pair| {
         let (mut client, server) = pair.connect();
         client.write_all(b"a").unwrap();
         assert_eq!((&server).read(&mut [0; 9]).unwrap(), 1);
         drop(server);
         soon();
-        let first = said(client.write(b"b"));
+        let first = outcome(client.write(b"b"));
         soon();
-        vec![first, said(client.write(b"c"))]
+        vec![first, outcome(client.write(b"c"))]
     });
 }
 
 #[test]
 fn peeking_takes_nothing() {
-    alike(1.0, &|pair| {
+    compare(1.0, &|pair| {
         let (mut client, server) = pair.connect();
         client.write_all(&content(7, 5_000)).unwrap();
         soon();
@@ -223,23 +227,20 @@ fn peeking_takes_nothing() {
 /// Ports are reused: a connection must not receive bytes left by an earlier one.
 #[test]
 fn the_same_addresses_and_ports_again_are_another_connection() {
-    alike(0.9, &|pair| {
+    compare(0.9, &|pair| {
         let address = pair.listener.local_addr().unwrap();
-        let mut seen = Vec::new();
+        let mut outcomes = Vec::new();
         let mut port = 0;
         for round in 0..20 {
-            let connect = || {
-                use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-                let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
-                rustix::net::sockopt::set_socket_reuseaddr(&fd, true)?;
-                bind(&fd, &SocketAddr::new(pair.place.source, port))?;
-                connect(&fd, &address)?;
-                Ok::<_, io::Error>(TcpStream::from(fd))
-            };
             // The kernel may still be busy with the end of the one before.
             let begin = Instant::now();
             let mut client = loop {
-                match pair.place.client.within(connect).unwrap() {
+                match pair
+                    .topology
+                    .client
+                    .within(|| connect_from(pair.topology.source, port, address))
+                    .unwrap()
+                {
                     Err(_) if begin.elapsed() < PATIENCE => {
                         thread::sleep(Duration::from_millis(1));
                     }
@@ -253,12 +254,21 @@ fn the_same_addresses_and_ports_again_are_another_connection() {
             client.write_all(&content(round + 100, 900)).unwrap();
             let mut bytes = vec![0; 900];
             Patient(&server).read_exact(&mut bytes).unwrap();
-            seen.push(format!("{}", bytes == content(round + 100, 900)));
+            outcomes.push(format!("{}", bytes == content(round + 100, 900)));
             set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
             drop(client);
         }
-        seen
+        outcomes
     });
+}
+
+fn connect_from(source: IpAddr, port: u16, address: SocketAddr) -> io::Result<TcpStream> {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    let fd = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    rustix::net::sockopt::set_socket_reuseaddr(&fd, true)?;
+    bind(&fd, &SocketAddr::new(source, port))?;
+    connect(&fd, &address)?;
+    Ok(TcpStream::from(fd))
 }
 
 #[test]

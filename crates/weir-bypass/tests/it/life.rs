@@ -12,7 +12,7 @@ use crate::bypass;
 use crate::peers::PATIENCE;
 
 /// Returns the ids of all loaded programs that are a bypass's `events`.
-fn loaded() -> Vec<u32> {
+fn loaded_programs() -> Vec<u32> {
     aya::programs::loaded_programs()
         .filter_map(Result::ok)
         .filter(|program| program.name() == b"events")
@@ -26,12 +26,12 @@ fn loaded() -> Vec<u32> {
 fn attached_for_ever() {
     let server: SocketAddr = "127.0.0.1:9".parse().unwrap();
     let _bypass = Bypass::attach(&[server.into()]).unwrap();
-    println!("ready {:?}", loaded());
+    println!("ready {:?}", loaded_programs());
     std::thread::sleep(PATIENCE);
 }
 
 /// Returns the command that runs an ignored test in a process of its own.
-fn alone(name: &str) -> Command {
+fn rerun_test(name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([name, "--ignored", "--nocapture", "--exact"]);
     command
@@ -42,20 +42,20 @@ fn a_killed_process_leaves_nothing() {
     if bypass(&[]).is_none() {
         return;
     }
-    let mut command = alone("life::attached_for_ever");
+    let mut command = rerun_test("life::attached_for_ever");
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let ready = lines.any(|line| line.contains("ready "));
     assert!(ready, "it ended before");
-    let own = links_of(child.id());
-    assert_eq!(own.len(), 1, "one link, of its process alone");
-    let before = loaded();
-    assert!(before.contains(&own[0]), "{own:?} is loaded: {before:?}");
+    let links = links_of(child.id());
+    assert_eq!(links.len(), 1, "one link, of its process alone");
+    let before = loaded_programs();
+    assert!(before.contains(&links[0]), "{links:?} is loaded: {before:?}");
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     let until = Instant::now() + PATIENCE;
-    while loaded().contains(&own[0]) {
-        assert!(Instant::now() < until, "program {} is there yet", own[0]);
+    while loaded_programs().contains(&links[0]) {
+        assert!(Instant::now() < until, "program {} is there yet", links[0]);
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -84,8 +84,8 @@ fn attached_and_dropped() {
     let bypass = Bypass::attach(&[]).unwrap();
     let attached = links_of(std::process::id());
     drop(bypass);
-    let left = links_of(std::process::id());
-    println!("links {} then {}", attached.len(), left.len());
+    let remaining = links_of(std::process::id());
+    println!("links {} then {}", attached.len(), remaining.len());
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn dropping_it_detaches() {
     if bypass(&[]).is_none() {
         return;
     }
-    let ended = alone("life::attached_and_dropped").output().unwrap();
+    let ended = rerun_test("life::attached_and_dropped").output().unwrap();
     let text = String::from_utf8_lossy(&ended.stdout);
     assert!(text.contains("links 1 then 0"), "{text}");
 }

@@ -11,7 +11,7 @@ mod proxies;
 
 use std::net::SocketAddr;
 
-use peers::Place;
+use peers::Topology;
 use weir_bypass::{Bypass, BypassError, Hop};
 
 /// Attaches a bypass of these endpoints in any namespace. Returns `None`, with the reason printed, if that is not
@@ -21,9 +21,9 @@ fn bypass(servers: &[SocketAddr]) -> Option<Bypass> {
     or_skipped(Bypass::attach(&hops))
 }
 
-/// Attaches a bypass of these endpoints in a place's namespaces alone; `None` as for [`bypass`].
-fn bypass_at(place: &Place, servers: &[SocketAddr]) -> Option<Bypass> {
-    or_skipped(place.attach(servers))
+/// Attaches a bypass of these endpoints in a topology's namespaces alone; `None` as for [`bypass`].
+fn bypass_at(topology: &Topology, servers: &[SocketAddr]) -> Option<Bypass> {
+    or_skipped(topology.attach(servers))
 }
 
 fn or_skipped(attached: Result<Bypass, BypassError>) -> Option<Bypass> {

@@ -3,12 +3,13 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use weir_bypass::{Bypass, Counts};
+use weir_bypass::{Bypass, Counts, Namespace};
+use weir_host::Network;
 
 use crate::bypass_at;
-use crate::peers::{PATIENCE, Place};
+use crate::peers::{PATIENCE, Topology};
 
-/// Listener in the proxy's namespace of a place, and a connection to it.
+/// Listener in the proxy's namespace of a topology, and a connection to it.
 struct Pair {
     client: TcpStream,
     server: TcpStream,
@@ -16,11 +17,11 @@ struct Pair {
 }
 
 impl Pair {
-    fn at(place: &Place) -> Pair {
-        let inbound = place.inbound;
-        let listener = place.proxy.within(|| TcpListener::bind(inbound)).unwrap().unwrap();
+    fn at(topology: &Topology) -> Pair {
+        let inbound = topology.inbound;
+        let listener = topology.proxy.within(|| TcpListener::bind(inbound)).unwrap().unwrap();
         // The same port on both sides too: all that is left to differ is the namespace.
-        let client = place.client.within(|| connect_from(place, 40_000));
+        let client = topology.client.within(|| connect_from(topology, 40_000));
         let (server, _) = listener.accept().unwrap();
         server.set_read_timeout(Some(PATIENCE)).unwrap();
         Pair { client: client.unwrap(), server, _listener: listener }
@@ -37,27 +38,27 @@ impl Pair {
     }
 }
 
-fn connect_from(place: &Place, port: u16) -> TcpStream {
+fn connect_from(topology: &Topology, port: u16) -> TcpStream {
     use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-    bind(&socket, &std::net::SocketAddr::new(place.source, port)).unwrap();
-    connect(&socket, &place.inbound).unwrap();
-    let stream = TcpStream::from(socket);
+    let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&fd, &std::net::SocketAddr::new(topology.source, port)).unwrap();
+    connect(&fd, &topology.inbound).unwrap();
+    let stream = TcpStream::from(fd);
     stream.set_nodelay(true).unwrap();
     stream
 }
 
-fn counts(bypass: &Bypass) -> Counts {
+fn read_counts(bypass: &Bypass) -> Counts {
     bypass.counters().unwrap().total
 }
 
 #[test]
 fn equal_addresses_elsewhere_are_left_alone() {
-    let places = [(); 3].map(|()| Place::namespaces());
-    let [Some(one), Some(two), Some(by_tcp)] = places else {
+    let topologies = [(); 3].map(|()| Topology::namespaces());
+    let [Some(one), Some(two), Some(by_tcp)] = topologies else {
         return;
     };
-    let attached = [&one, &two].map(|place| bypass_at(place, &[place.inbound]));
+    let attached = [&one, &two].map(|topology| bypass_at(topology, &[topology.inbound]));
     let [Some(bypass_one), Some(bypass_two)] = attached else {
         return;
     };
@@ -68,9 +69,8 @@ fn equal_addresses_elsewhere_are_left_alone() {
     b.send(&[b'b'; 1_000]);
     c.send(&[b'c'; 10_000]);
     for (bypass, bytes) in [(&bypass_one, 100), (&bypass_two, 1_000)] {
-        let counts = counts(bypass);
-        let seen = [counts.sockets, counts.redirected_bytes, counts.tcp_bytes];
-        assert_eq!(seen, [2, bytes, 0]);
+        let counts = read_counts(bypass);
+        assert_eq!([counts.sockets, counts.redirected_bytes, counts.tcp_bytes], [2, bytes, 0]);
     }
     assert_eq!(a.receive(100), [b'a'; 100]);
     // What is unread on sockets of one is the other's loss in nothing.
@@ -81,7 +81,7 @@ fn equal_addresses_elsewhere_are_left_alone() {
     c.send(&[b'e'; 7]);
     assert_eq!(b.receive(7), [b'd'; 7]);
     assert_eq!(c.receive(7), [b'e'; 7]);
-    assert_eq!(counts(&bypass_two).redirected_bytes, 1_007);
+    assert_eq!(read_counts(&bypass_two).redirected_bytes, 1_007);
     drop(bypass_two);
     c.send(&[b'f'; 7]);
     assert_eq!(c.receive(7), [b'f'; 7]);
@@ -90,19 +90,19 @@ fn equal_addresses_elsewhere_are_left_alone() {
 #[test]
 fn a_namespace_is_told_from_others_and_is_one_to_all_bypasses() {
     let [one, two] = [(); 2].map(|()| Bypass::attach(&[]));
-    let (Some(place), Ok(mut one), Ok(mut two)) = (Place::namespaces(), one, two) else {
+    let (Some(topology), Ok(mut one), Ok(mut two)) = (Topology::namespaces(), one, two) else {
         return;
     };
-    let mut ask = |network: &weir_host::Network| {
-        let [first, second] = network
-            .within(|| {
-                [&mut one, &mut two].map(|bypass| bypass.namespace_of_this_thread().unwrap())
-            })
-            .unwrap();
-        assert_eq!(first, second);
-        first
-    };
-    let client = ask(&place.client);
-    assert_eq!(client, ask(&place.client));
-    assert_ne!(client, ask(&place.proxy));
+    let client = shared_namespace(&topology.client, &mut one, &mut two);
+    assert_eq!(client, shared_namespace(&topology.client, &mut one, &mut two));
+    assert_ne!(client, shared_namespace(&topology.proxy, &mut one, &mut two));
+}
+
+/// Returns the namespace of a network, which both bypasses must find.
+fn shared_namespace(network: &Network, one: &mut Bypass, two: &mut Bypass) -> Namespace {
+    let [first, second] = network
+        .within(|| [one, two].map(|bypass| bypass.namespace_of_this_thread().unwrap()))
+        .unwrap();
+    assert_eq!(first, second);
+    first
 }

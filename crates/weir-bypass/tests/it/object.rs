@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Reads the clang version that the build script noted for an object.
-fn made_with(object: &Path) -> String {
+fn compiler_of(object: &Path) -> String {
     let beside = object.with_extension("o.made-with");
     fs::read_to_string(beside).unwrap().trim_end().to_owned()
 }
@@ -27,25 +27,25 @@ fn the_objects_are_what_their_sources_make() {
 
 fn is_what_its_source_makes(object: &str) {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let made = tempfile::tempdir().unwrap();
-    let made = made.path().join("made.bpf.o");
+    let folder = tempfile::tempdir().unwrap();
+    let rebuilt = folder.path().join("made.bpf.o");
     let clang = Command::new("sh")
         .arg(crates.join("../scripts/bpf"))
         .arg(crates.join(object).with_extension("bpf.c"))
-        .arg(&made)
+        .arg(&rebuilt)
         .output()
         .unwrap();
     // `scripts/setup test` has installed what it takes.
     let words = String::from_utf8_lossy(&clang.stderr);
     assert!(clang.status.success(), "{words}");
     let committed = crates.join(object).with_extension("bpf.o");
-    let [here, there] = [&made, &committed].map(|object| made_with(object));
+    let [here, there] = [&rebuilt, &committed].map(|object| compiler_of(object));
     if here != there {
         // Another one may choose other instructions, rightly.
         eprintln!("skipped: {object} was made with {there}, and this is {here}");
         return;
     }
-    let [fresh, committed] = [&made, &committed].map(|object| fs::read(object).unwrap());
+    let [fresh, committed] = [&rebuilt, &committed].map(|object| fs::read(object).unwrap());
     assert!(committed.starts_with(b"\x7fELF"));
     assert!(fresh == committed, "`make bpf` makes another {object}: commit it");
 }
@@ -55,20 +55,23 @@ fn is_what_its_source_makes(object: &str) {
 fn the_objects_have_their_licences() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let root = crates.join("..");
-    let text = |path: PathBuf| fs::read_to_string(path).unwrap();
     for object in OBJECTS {
-        let said = text(crates.join(object).with_extension("bpf.o.license"));
-        assert_eq!(said, "SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only\n");
-        let source = text(crates.join(object).with_extension("bpf.c"));
-        assert!(source.starts_with(&format!("// {said}")), "{object}");
+        let licence = read_text(crates.join(object).with_extension("bpf.o.license"));
+        assert_eq!(licence, "SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only\n");
+        let source = read_text(crates.join(object).with_extension("bpf.c"));
+        assert!(source.starts_with(&format!("// {licence}")), "{object}");
         // Without this word the kernel gives programs few of its functions (bpf-helpers(7)).
         assert!(source.contains("char LICENSE[] SEC(\"license\") = \"GPL\";"));
     }
-    let apache = text(root.join("LICENSE"));
+    let apache = read_text(root.join("LICENSE"));
     assert!(apache.contains("Apache License") && apache.contains("Version 2.0"));
-    let gpl = text(root.join("LICENSES/GPL-2.0-only.txt"));
+    let gpl = read_text(root.join("LICENSES/GPL-2.0-only.txt"));
     assert!(gpl.contains("GNU GENERAL PUBLIC LICENSE") && gpl.contains("Version 2, June 1991"));
     assert!(gpl.contains("END OF TERMS AND CONDITIONS"), "all of it");
+}
+
+fn read_text(path: PathBuf) -> String {
+    fs::read_to_string(path).unwrap()
 }
 
 #[test]

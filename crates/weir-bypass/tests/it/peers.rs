@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_bypass::{Bypass, BypassError, Ends, Hop};
+use weir_bypass::{Bypass, BypassError, Ends, Hop, Namespace};
 use weir_host::Network;
 
 /// Time limit longer than anything in these tests takes and shorter than that of a test run.
@@ -68,9 +68,9 @@ fn answer_all(stream: &TcpStream) -> io::Result<bool> {
         let mut body = vec![0; head.length];
         input.read_exact(&mut body)?;
         if head.lines[0].starts_with("GET") {
-            let mut words = path.trim_start_matches('/').split('/');
-            let mut next = || words.next().and_then(|w| w.parse().ok()).unwrap_or(0);
-            let (number, size) = (next(), next());
+            let mut numbers =
+                path.trim_start_matches('/').split('/').map(|word| word.parse().unwrap_or(0));
+            let (number, size) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
             body = content(number, size as usize);
         }
         let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -79,9 +79,9 @@ fn answer_all(stream: &TcpStream) -> io::Result<bool> {
             (&*stream).write_all(answer.as_bytes())?;
             answer.clear();
         }
-        let mut answer = answer.into_bytes();
-        answer.extend_from_slice(&body);
-        (&*stream).write_all(&answer)?;
+        let mut remaining = answer.into_bytes();
+        remaining.extend_from_slice(&body);
+        (&*stream).write_all(&remaining)?;
     }
     Ok(false)
 }
@@ -94,11 +94,11 @@ struct Head {
 fn read_head(input: &mut impl BufRead) -> io::Result<Option<Head>> {
     let mut head = Head { lines: Vec::new(), length: 0 };
     loop {
-        let mut line = String::new();
-        if input.read_line(&mut line)? == 0 {
+        let mut input_line = String::new();
+        if input.read_line(&mut input_line)? == 0 {
             return Ok(None);
         }
-        let line = line.trim_end().to_owned();
+        let line = input_line.trim_end().to_owned();
         if line.is_empty() {
             return Ok(Some(head));
         }
@@ -165,7 +165,7 @@ impl Client {
 }
 
 /// Networks and addresses of client, proxy and origin server.
-pub(crate) struct Place {
+pub(crate) struct Topology {
     pub(crate) client: Network,
     pub(crate) proxy: Network,
     pub(crate) origin: Network,
@@ -177,22 +177,22 @@ pub(crate) struct Place {
     pub(crate) source: IpAddr,
 }
 
-/// Returns a loopback address of its own for each place, made of the process's number and a count: so ports can be
+/// Returns a loopback address of its own for each topology, made of the process's number and a count: so ports can be
 /// fixed, nobody else uses them, and the kernel gives them to no client.
 fn own_address() -> Ipv4Addr {
     static PLACES: AtomicU32 = AtomicU32::new(0);
-    let place = PLACES.fetch_add(1, Ordering::Relaxed) % 254 + 1;
+    let number = PLACES.fetch_add(1, Ordering::Relaxed) % 254 + 1;
     let [.., high, low] = std::process::id().to_be_bytes();
     // Far from 127.0.0.1 and its neighbours, which others use.
-    Ipv4Addr::new(127, high | 0x80, low, place as u8)
+    Ipv4Addr::new(127, high | 0x80, low, number as u8)
 }
 
-impl Place {
-    /// Makes a place with all roles in this namespace.
-    pub(crate) fn loopback() -> Place {
+impl Topology {
+    /// Makes a topology with all roles in this namespace.
+    pub(crate) fn loopback() -> Topology {
         let here = Network::of_this_thread().expect("/proc");
         let address = own_address();
-        Place {
+        Topology {
             client: here.clone(),
             proxy: here.clone(),
             origin: here,
@@ -202,25 +202,20 @@ impl Place {
         }
     }
 
-    /// Makes a place with a namespace for each role and links between them; the addresses are always the same. `None`
+    /// Makes a topology with a namespace for each role and links between them; the addresses are always the same. `None`
     /// if that is not permitted.
-    pub(crate) fn namespaces() -> Option<Place> {
+    pub(crate) fn namespaces() -> Option<Topology> {
         if let Err(error) = weir_host::may_have_networks() {
             eprintln!("skipped: {error}");
             return None;
         }
-        let network = || Network::create().expect("a namespace");
-        let (client, proxy, origin) = (network(), network(), network());
-        let wire = |name: &str, address: [u8; 4]| weir_host::Wire {
-            name: name.to_owned(),
-            addresses: vec![(address.into(), 24)],
-        };
+        let [client, proxy, origin] = [(); 3].map(|()| Network::create().expect("a namespace"));
         let mtu = 1500;
         let (a, b) = (wire("in", [10, 98, 0, 1]), wire("in", [10, 98, 0, 2]));
         weir_host::connect((&client, &a), (&proxy, &b), mtu).expect("a link");
         let (a, b) = (wire("out", [10, 99, 0, 1]), wire("out", [10, 99, 0, 2]));
         weir_host::connect((&proxy, &a), (&origin, &b), mtu).expect("a link");
-        Some(Place {
+        Some(Topology {
             client,
             proxy,
             origin,
@@ -237,19 +232,18 @@ impl Place {
             let is_outbound = server == self.outbound && server != self.inbound;
             let (client, of_server) =
                 if is_outbound { (&self.proxy, &self.origin) } else { (&self.client, &self.proxy) };
-            let mut ask = |of: &Network| {
-                let asked = of.within(|| bypass.namespace_of_this_thread());
-                asked.expect("the namespace")
-            };
-            let namespaces = Some(Ends { client: ask(client)?, server: ask(of_server)? });
+            let namespaces = Some(Ends {
+                client: namespace_of(client, &mut bypass)?,
+                server: namespace_of(of_server, &mut bypass)?,
+            });
             bypass.add(Hop { server, namespaces })?;
         }
         Ok(bypass)
     }
 
-    /// Returns both kinds of places, as far as they are permitted.
-    pub(crate) fn all() -> impl Iterator<Item = Place> {
-        std::iter::once(Place::loopback()).chain(Place::namespaces())
+    /// Returns both kinds of topologies, as far as they are permitted.
+    pub(crate) fn all() -> impl Iterator<Item = Topology> {
+        std::iter::once(Topology::loopback()).chain(Topology::namespaces())
     }
 
     pub(crate) fn serve(&self) {
@@ -278,19 +272,32 @@ impl Drop for Proxy {
 
 /// Finds a program on PATH, in the folders of system programs, or where weir's set-up puts programs that no package
 /// has.
-fn located(program: &str) -> Option<PathBuf> {
+fn namespace_of(network: &Network, bypass: &mut Bypass) -> Result<Namespace, BypassError> {
+    network.within(|| bypass.namespace_of_this_thread()).expect("the namespace")
+}
+
+fn wire(name: &str, address: [u8; 4]) -> weir_host::Wire {
+    weir_host::Wire { name: name.to_owned(), addresses: vec![(address.into(), 24)] }
+}
+
+fn envoy_address(address: SocketAddr) -> String {
+    let (ip, port) = (address.ip(), address.port());
+    format!("{{ socket_address: {{ address: {ip}, port_value: {port} }} }}")
+}
+
+fn find_program(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-    let others = ["/usr/sbin", "/usr/local/bin"].map(PathBuf::from);
+    let system_folders = ["/usr/sbin", "/usr/local/bin"].map(PathBuf::from);
     let mut files = std::env::split_paths(&path)
-        .chain(others)
+        .chain(system_folders)
         .chain([home.join(".local/bin")])
         .map(|folder| folder.join(program));
     files.find(|file| file.is_file())
 }
 
 /// Writes a configuration and returns its path.
-fn written(folder: &Path, name: &str, text: &str) -> String {
+fn write_configuration(folder: &Path, name: &str, text: &str) -> String {
     let file = folder.join(name);
     fs::write(&file, text).expect("a configuration");
     file.to_str().expect("a path").to_owned()
@@ -298,12 +305,12 @@ fn written(folder: &Path, name: &str, text: &str) -> String {
 
 impl Proxy {
     /// Starts a program in the proxy's network and waits until it accepts connections. `None` if it is not installed.
-    pub(crate) fn start(place: &Place, program: &str, args: &[&str]) -> Option<Proxy> {
-        let Some(file) = located(program) else {
+    pub(crate) fn start(topology: &Topology, program: &str, args: &[&str]) -> Option<Proxy> {
+        let Some(file) = find_program(program) else {
             eprintln!("skipped: {program} is not installed");
             return None;
         };
-        let child = place
+        let child = topology
             .proxy
             .within(|| {
                 let mut command = Command::new(&file);
@@ -315,8 +322,8 @@ impl Proxy {
         let mut proxy = Proxy(child.expect("the program starts"));
         let until = Instant::now() + PATIENCE;
         loop {
-            let inbound = place.inbound;
-            let tried = place.client.within(|| TcpStream::connect(inbound));
+            let inbound = topology.inbound;
+            let tried = topology.client.within(|| TcpStream::connect(inbound));
             if tried.expect("the namespace").is_ok() {
                 return Some(proxy);
             }
@@ -328,13 +335,18 @@ impl Proxy {
     }
 
     /// Starts nginx with these lines in its `server`; `kept` turns on keepalive to the origin server.
-    pub(crate) fn nginx(place: &Place, folder: &Path, server: &str, kept: bool) -> Option<Proxy> {
+    pub(crate) fn nginx(
+        topology: &Topology,
+        folder: &Path,
+        server: &str,
+        kept: bool,
+    ) -> Option<Proxy> {
         let (keepalive, version) = if kept {
             ("keepalive 16;", "proxy_http_version 1.1; proxy_set_header Connection '';")
         } else {
             ("", "")
         };
-        let (inbound, outbound, at) = (place.inbound, place.outbound, folder.display());
+        let (inbound, outbound, at) = (topology.inbound, topology.outbound, folder.display());
         let text = format!(
             "daemon off; worker_processes 2; pid {at}/pid; error_log {at}/error.log;\n\
              events {{ worker_connections 1024; }}\n\
@@ -346,24 +358,24 @@ impl Proxy {
              location /files/ {{ }}\n\
              location / {{ proxy_pass http://origin; {version} }} }} }}\n"
         );
-        let file = written(folder, "nginx.conf", &text);
-        Proxy::start(place, "nginx", &["-c", &file])
+        let file = write_configuration(folder, "nginx.conf", &text);
+        Proxy::start(topology, "nginx", &["-c", &file])
     }
 
     /// Starts HAProxy with these lines in its `defaults`.
-    pub(crate) fn haproxy(place: &Place, folder: &Path, lines: &str) -> Option<Proxy> {
-        let (inbound, outbound) = (place.inbound, place.outbound);
+    pub(crate) fn haproxy(topology: &Topology, folder: &Path, lines: &str) -> Option<Proxy> {
+        let (inbound, outbound) = (topology.inbound, topology.outbound);
         let text = format!(
             "defaults\n mode http\n timeout client 30s\n timeout server 30s\n timeout connect 5s\n{lines}\
              frontend f\n bind {inbound}\n default_backend b\n\
              backend b\n server s {outbound}\n"
         );
-        let file = written(folder, "haproxy.cfg", &text);
-        Proxy::start(place, "haproxy", &["-db", "-f", &file])
+        let file = write_configuration(folder, "haproxy.cfg", &text);
+        Proxy::start(topology, "haproxy", &["-db", "-f", &file])
     }
 
-    pub(crate) fn caddy(place: &Place, folder: &Path) -> Option<Proxy> {
-        let (inbound, outbound) = (place.inbound, place.outbound);
+    pub(crate) fn caddy(topology: &Topology, folder: &Path) -> Option<Proxy> {
+        let (inbound, outbound) = (topology.inbound, topology.outbound);
         let text = format!(
             "{{\n admin off\n auto_https off\n log {{\n output file {}/error.log\n level ERROR\n }}\n}}\n\
              http://:{} {{\n bind {}\n reverse_proxy {outbound}\n}}\n",
@@ -371,17 +383,14 @@ impl Proxy {
             inbound.port(),
             inbound.ip()
         );
-        let file = written(folder, "Caddyfile", &text);
+        let file = write_configuration(folder, "Caddyfile", &text);
         let args = ["run", "--adapter", "caddyfile", "--config", &file];
-        Proxy::start(place, "caddy", &args)
+        Proxy::start(topology, "caddy", &args)
     }
 
-    pub(crate) fn envoy(place: &Place, folder: &Path) -> Option<Proxy> {
-        let address = |of: SocketAddr| {
-            let (ip, port) = (of.ip(), of.port());
-            format!("{{ socket_address: {{ address: {ip}, port_value: {port} }} }}")
-        };
-        let (inbound, outbound) = (address(place.inbound), address(place.outbound));
+    pub(crate) fn envoy(topology: &Topology, folder: &Path) -> Option<Proxy> {
+        let (inbound, outbound) =
+            (envoy_address(topology.inbound), envoy_address(topology.outbound));
         let types = "type.googleapis.com/envoy.extensions.filters";
         let text = format!(
             "static_resources:\n  listeners:\n  - address: {inbound}\n    filter_chains:\n    - filters:\n      \
@@ -390,8 +399,8 @@ impl Proxy {
              http_filters: [ {{ name: router, typed_config: {{ '@type': {types}.http.router.v3.Router }} }} ]\n  \
              clusters:\n  - name: o\n    type: STATIC\n    load_assignment: {{ cluster_name: o, endpoints: [ {{ lb_endpoints: [ {{ endpoint: {{ address: {outbound} }} }} ] }} ] }}\n"
         );
-        let file = written(folder, "envoy.yaml", &text);
+        let file = write_configuration(folder, "envoy.yaml", &text);
         let args = ["-c", &file, "--concurrency", "2", "--use-dynamic-base-id"];
-        Proxy::start(place, "envoy", &args)
+        Proxy::start(topology, "envoy", &args)
     }
 }

@@ -7,33 +7,33 @@ use std::path::Path;
 use std::thread;
 
 use crate::bypass_at;
-use crate::peers::{Client, Place, Proxy, content};
+use crate::peers::{Client, Proxy, Topology, content};
 
 const SIZES: [usize; 8] = [0, 1, 100, 1_024, 4_096, 10_000, 100_000, 1 << 20];
 
-/// Checks a proxy by TCP and with both hops bypassed, in every place.
-fn through(uploads: bool, start: impl Fn(&Place, &Path) -> Option<Proxy>) {
-    by_hops(|place| vec![place.inbound, place.outbound], uploads, start);
+/// Checks a proxy by TCP and with both hops bypassed, in every topology.
+fn check_proxy(uploads: bool, start: impl Fn(&Topology, &Path) -> Option<Proxy>) {
+    by_hops(|topology| vec![topology.inbound, topology.outbound], uploads, start);
 }
 
-/// Checks a proxy by TCP and with these hops bypassed, in every place.
+/// Checks a proxy by TCP and with these hops bypassed, in every topology.
 fn by_hops(
-    hops: fn(&Place) -> Vec<SocketAddr>,
+    hops: fn(&Topology) -> Vec<SocketAddr>,
     uploads: bool,
-    start: impl Fn(&Place, &Path) -> Option<Proxy>,
+    start: impl Fn(&Topology, &Path) -> Option<Proxy>,
 ) {
-    for place in Place::all() {
-        place.serve();
+    for topology in Topology::all() {
+        topology.serve();
         let folder = tempfile::tempdir().unwrap();
         for bypassed in [false, true] {
-            let bypass = bypassed.then(|| bypass_at(&place, &hops(&place)));
+            let bypass = bypassed.then(|| bypass_at(&topology, &hops(&topology)));
             if let Some(None) = bypass {
                 return;
             }
-            let Some(proxy) = start(&place, folder.path()) else {
+            let Some(proxy) = start(&topology, folder.path()) else {
                 return;
             };
-            put_to_proof(&place, uploads, bypassed);
+            put_to_proof(&topology, uploads, bypassed);
             drop(proxy);
             let Some(bypass) = bypass.flatten() else {
                 continue;
@@ -46,15 +46,18 @@ fn by_hops(
     }
 }
 
-fn put_to_proof(place: &Place, uploads: bool, bypassed: bool) {
+fn put_to_proof(topology: &Topology, uploads: bool, bypassed: bool) {
     thread::scope(|scope| {
-        let client = |number| {
-            scope.spawn(move || {
-                place.client.join().unwrap();
-                one_client(place, uploads, number * 1_000).map_err(|e| format!("{number}: {e}"))
+        let clients: Vec<_> = (0..8_u64)
+            .map(|number| {
+                scope.spawn(move || {
+                    topology.client.join().unwrap();
+                    one_client(topology, uploads, number * 1_000)
+                        .map_err(|e| format!("{number}: {e}"))
+                })
             })
-        };
-        for client in (0..8_u64).map(client).collect::<Vec<_>>() {
+            .collect();
+        for client in clients {
             let wrong = client.join().unwrap();
             assert_eq!(wrong, Ok(0), "wrong bytes, bypassed: {bypassed}");
         }
@@ -63,9 +66,9 @@ fn put_to_proof(place: &Place, uploads: bool, bypassed: bool) {
 
 /// Sends requests on kept connections, on one connection each, pipelined, as uploads, and as a slow reader; returns the
 /// number of wrong bytes.
-fn one_client(place: &Place, uploads: bool, first: u64) -> io::Result<usize> {
+fn one_client(topology: &Topology, uploads: bool, first: u64) -> io::Result<usize> {
     let mut wrong = 0;
-    let mut client = Client::connect(place.inbound)?;
+    let mut client = Client::connect(topology.inbound)?;
     for (number, size) in (first..).zip(SIZES.into_iter().cycle().take(24)) {
         wrong += client.get(number, size)?;
         if uploads {
@@ -73,7 +76,7 @@ fn one_client(place: &Place, uploads: bool, first: u64) -> io::Result<usize> {
             wrong += client.answer(number, size, false)?;
         }
         if size < 100_000 {
-            wrong += Client::connect(place.inbound)?.get(number, size)?;
+            wrong += Client::connect(topology.inbound)?.get(number, size)?;
         }
     }
     for number in first..first + 20 {
@@ -93,23 +96,23 @@ fn one_client(place: &Place, uploads: bool, first: u64) -> io::Result<usize> {
 
 #[test]
 fn nginx_that_keeps_connections() {
-    through(true, |place, folder| Proxy::nginx(place, folder, "", true));
+    check_proxy(true, |topology, folder| Proxy::nginx(topology, folder, "", true));
 }
 
 #[test]
 fn nginx_that_opens_a_connection_for_each_request() {
-    through(true, |place, folder| Proxy::nginx(place, folder, "", false));
+    check_proxy(true, |topology, folder| Proxy::nginx(topology, folder, "", false));
 }
 
 #[test]
 fn nginx_that_buffers_nothing() {
     let lines = "proxy_buffering off; proxy_request_buffering off;";
-    through(true, |place, folder| Proxy::nginx(place, folder, lines, true));
+    check_proxy(true, |topology, folder| Proxy::nginx(topology, folder, lines, true));
 }
 
 #[test]
 fn haproxy() {
-    through(true, |place, folder| Proxy::haproxy(place, folder, ""));
+    check_proxy(true, |topology, folder| Proxy::haproxy(topology, folder, ""));
 }
 
 /// HAProxy sends content from a certain length on to a bypassed socket by splice(2). From a bypassed socket, splice
@@ -117,9 +120,9 @@ fn haproxy() {
 #[test]
 fn haproxy_that_splices_to_its_clients() {
     by_hops(
-        |place| vec![place.inbound],
+        |topology| vec![topology.inbound],
         true,
-        |place, folder| Proxy::haproxy(place, folder, " option splice-response\n"),
+        |topology, folder| Proxy::haproxy(topology, folder, " option splice-response\n"),
     );
 }
 
@@ -127,18 +130,18 @@ fn haproxy_that_splices_to_its_clients() {
 /// TCP as well as bypassed, and logs `aborting with incomplete response`.
 #[test]
 fn caddy() {
-    through(false, Proxy::caddy);
+    check_proxy(false, Proxy::caddy);
 }
 
 #[test]
 fn envoy() {
-    through(true, Proxy::envoy);
+    check_proxy(true, Proxy::envoy);
 }
 
 /// Checks nginx serving a file of SIZE bytes for `GET /files/SIZE`.
 fn files_through(sendfile: &str) {
-    for place in Place::all() {
-        let Some(bypass) = bypass_at(&place, &[place.inbound]) else {
+    for topology in Topology::all() {
+        let Some(bypass) = bypass_at(&topology, &[topology.inbound]) else {
             return;
         };
         let folder = tempfile::tempdir().unwrap();
@@ -150,19 +153,19 @@ fn files_through(sendfile: &str) {
             fs::write(files.join(size.to_string()), content(7, size)).unwrap();
         }
         let lines = format!("sendfile {sendfile}; tcp_nopush on;");
-        let Some(_proxy) = Proxy::nginx(&place, folder.path(), &lines, true) else {
+        let Some(_proxy) = Proxy::nginx(&topology, folder.path(), &lines, true) else {
             return;
         };
-        let inbound = place.inbound;
-        let ask = || {
+        let inbound = topology.inbound;
+        let wrong = topology.client.within(|| {
             let mut client = Client::connect(inbound)?;
             let mut sizes = SIZES.into_iter().cycle().take(40);
             sizes.try_fold(0, |wrong, size| {
                 client.send_path(&format!("/files/{size}"))?;
                 Ok::<_, io::Error>(wrong + client.answer(7, size, size > 100_000)?)
             })
-        };
-        assert_eq!(place.client.within(ask).unwrap().unwrap(), 0, "wrong bytes");
+        });
+        assert_eq!(wrong.unwrap().unwrap(), 0, "wrong bytes");
         let total = bypass.counters().unwrap().total;
         assert!(total.redirected_share() > Some(0.1), "{total:?}");
     }

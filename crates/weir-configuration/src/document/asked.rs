@@ -8,7 +8,7 @@ use super::pointer::Pointer;
 use super::tree::Tree;
 use super::walk::span_of;
 use crate::answer::Answer;
-use crate::asked::{Door, Doors, Map, Missing, Request, Spot, Way};
+use crate::asked::{Candidates, ListenerCandidate, Map, Missing, Request, Route, Spot};
 use crate::place::line_and_column;
 use crate::{Listener, Source};
 
@@ -16,15 +16,15 @@ use crate::{Listener, Source};
 pub(super) type Parts<'a> = (&'a Source, &'a Tree, &'a Json);
 
 /// Function of a dialect that finds the way of a request coming in at a listener.
-type FindWay = fn(&Document<'_>, usize, &Request<'_>) -> Way;
+type FindRoute = fn(&Document<'_>, usize, &Request<'_>) -> Route;
 
 /// A document prepared for looking up the ways of requests.
 pub(super) struct Document<'a> {
     tree: &'a Tree,
     pub(super) json: &'a Json,
     pub(super) found: Vec<Listening>,
-    pub(super) doors: Doors<'a>,
-    find_way: FindWay,
+    pub(super) candidates: Candidates<'a>,
+    find_route: FindRoute,
 }
 
 impl<'a> Document<'a> {
@@ -32,59 +32,61 @@ impl<'a> Document<'a> {
         (source, tree, json): Parts<'a>,
         found: Vec<Listening>,
         mut missing: Missing,
-        find_way: FindWay,
+        find_route: FindRoute,
     ) -> Document<'a> {
         let file = &source.files[0];
-        let group = |one: &Listening| found.iter().position(|other| other.server == one.server);
-        let doors = found.iter().enumerate().map(|(index, one)| {
-            let at = span_of(file, tree, &one.at).start;
-            Door {
+        let candidates = found.iter().enumerate().map(|(index, listening)| {
+            let at = span_of(file, tree, &listening.at).start;
+            ListenerCandidate {
                 listener: Listener {
                     file: file.path.clone(),
                     line: line_and_column(&file.text, at).0,
-                    address: one.address.clone(),
-                    port: one.port,
-                    tls: one.tls,
+                    address: listening.address.clone(),
+                    port: listening.port,
+                    tls: listening.tls,
                 },
                 at: (0, at),
                 last_port: None,
-                group: group(one).unwrap_or(index),
+                group: found
+                    .iter()
+                    .position(|other| other.server == listening.server)
+                    .unwrap_or(index),
                 first: index,
-                is_udp: one.udp,
+                is_udp: listening.udp,
                 is_either: false,
                 is_inner: false,
             }
         });
-        let all = doors.collect();
+        let all = candidates.collect();
         if get(json, &Pointer::parse("/dynamic_resources/lds_config")).is_some() {
             missing.hint =
                 "listeners of `lds_config` are not read: write them into static_resources";
         }
-        let doors = Doors { source, all, missing };
-        Document { tree, json, doors, found, find_way }
+        let candidates = Candidates { source, all, missing };
+        Document { tree, json, candidates, found, find_route }
     }
 
     /// Returns the position of a value: index of the file, and byte offset in its text.
     pub(super) fn place(&self, at: &Pointer) -> (usize, usize) {
-        let file = &self.doors.source.files[0];
+        let file = &self.candidates.source.files[0];
         (0, span_of(file, self.tree, at).start)
     }
 
     /// Returns a value as a named part with its position.
     pub(super) fn spot(&self, at: &Pointer, name: impl Into<String>) -> Spot {
-        let source = self.doors.source;
+        let source = self.candidates.source;
         let span = span_of(&source.files[0], self.tree, at);
         Spot { pointer: at.to_string(), ..Spot::new(source, 0, span, name.into()) }
     }
 }
 
 impl Map for Document<'_> {
-    fn doors(&self) -> &Doors<'_> {
-        &self.doors
+    fn candidates(&self) -> &Candidates<'_> {
+        &self.candidates
     }
 
-    fn way(&self, door: usize, request: &Request<'_>) -> Way {
-        (self.find_way)(self, door, request)
+    fn find_route(&self, candidate: usize, request: &Request<'_>) -> Route {
+        (self.find_route)(self, candidate, request)
     }
 }
 

@@ -92,8 +92,8 @@ fn handlers(document: &Json, name: &str) -> Vec<Pointer> {
 
 /// Returns the configuration prepared for looking up ways; `is_automatic` as for [`listening`].
 pub(super) fn document(parts: Parts<'_>, is_automatic: bool) -> Document<'_> {
-    let found = listening(parts.2, is_automatic);
-    Document::new(parts, found, MISSING, caddy_routes::way)
+    let addresses = listening(parts.2, is_automatic);
+    Document::new(parts, addresses, MISSING, caddy_routes::find_route)
 }
 
 /// Returns the index of the listener that an upstream's address leads to, if there is one.
@@ -119,8 +119,8 @@ pub(super) fn with_document<'a, T>(
         Err(error) if is_secure => Err(error),
         Err(error) => {
             let in_clear = document(parts, false);
-            let found = look_up(&in_clear).map_err(|_| error)?;
-            Ok((in_clear, found))
+            let outcome = look_up(&in_clear).map_err(|_| error)?;
+            Ok((in_clear, outcome))
         }
     }
 }
@@ -131,33 +131,30 @@ pub(super) fn with_document<'a, T>(
 fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
     let mut addresses = Vec::new();
     for server in servers(document) {
-        let get = |name: &str| get(document, &server.child(name));
+        let value = |name: &str| get(document, &server.child(name));
         let secure =
-            get(POLICIES).and_then(Json::as_array).is_some_and(|policies| !policies.is_empty());
-        let port_of = |name: &str, otherwise: u64| {
-            let port = document.pointer(&format!("/apps/http/{name}"));
-            port.and_then(Json::as_u64).unwrap_or(otherwise)
-        };
-        let (http_port, https_port) = (port_of("http_port", 80), port_of("https_port", 443));
+            value(POLICIES).and_then(Json::as_array).is_some_and(|policies| !policies.is_empty());
+        let http_port = port_of(document, "http_port", 80);
+        let https_port = port_of(document, "https_port", 443);
         let is_off = document.pointer(&format!("{server}/automatic_https/disable"));
         let is_automatic = is_automatic && is_off != Some(&Json::Bool(true));
         let has_names = is_automatic && has_names(document, &server);
-        let protocols = get("protocols").and_then(Json::as_array);
+        let protocols = value("protocols").and_then(Json::as_array);
         let is_quic =
             protocols.is_some_and(|all| !all.is_empty() && all.iter().all(|it| it == "h3"));
-        let listen = get("listen").and_then(Json::as_array).into_iter().flatten();
+        let listen = value("listen").and_then(Json::as_array).into_iter().flatten();
         for (index, text) in listen.filter_map(Json::as_str).enumerate() {
-            let port = port(text);
-            let is = |other: u64| port.map(u64::from) == Some(other);
+            let port = parse_port(text);
+            let number = port.map(u64::from);
             addresses.push(Listening {
                 at: server.child("listen").child(index),
                 server: server.clone(),
                 address: text.to_owned(),
                 port,
                 // Caddy does not speak TLS on its HTTP port, whatever the policies.
-                tls: (secure && !is(http_port))
-                    || (is_automatic && is(https_port))
-                    || (has_names && port.is_some() && !is(http_port)),
+                tls: (secure && number != Some(http_port))
+                    || (is_automatic && number == Some(https_port))
+                    || (has_names && port.is_some() && number != Some(http_port)),
                 udp: is_quic || text.starts_with("udp"),
             });
         }
@@ -165,22 +162,28 @@ fn listening(document: &Json, is_automatic: bool) -> Vec<Listening> {
     addresses
 }
 
+fn port_of(document: &Json, name: &str, otherwise: u64) -> u64 {
+    let port = document.pointer(&format!("/apps/http/{name}"));
+    port.and_then(Json::as_u64).unwrap_or(otherwise)
+}
+
 /// Returns true if a server's own routes name hosts for which Caddy gets certificates by itself.
 fn has_names(document: &Json, server: &Pointer) -> bool {
-    let texts = |at: Pointer| {
-        let list = get(document, &at).and_then(Json::as_array);
-        list.into_iter().flatten().filter_map(Json::as_str)
-    };
-    let skipped: Vec<&str> = texts(server.join("/automatic_https/skip")).collect();
+    let skipped = texts(document, &server.join("/automatic_https/skip"));
     let mut names = items(document, server.child("routes"))
         .into_iter()
         .flat_map(|route| items(document, route.child("match")))
-        .flat_map(|set| texts(set.child("host")));
+        .flat_map(|set| texts(document, &set.child("host")));
     names.any(|name| !skipped.contains(&name))
 }
 
+fn texts<'a>(document: &'a Json, at: &Pointer) -> Vec<&'a str> {
+    let list = get(document, at).and_then(Json::as_array);
+    list.into_iter().flatten().filter_map(Json::as_str).collect()
+}
+
 /// Returns the port of a Caddy network address; the first one of a range.
-fn port(address: &str) -> Option<u16> {
+fn parse_port(address: &str) -> Option<u16> {
     if address.starts_with("unix") {
         return None;
     }
@@ -314,39 +317,44 @@ impl Copy<'_> {
         let asks = &self.surroundings.asks;
         let is_secure = asks.iter().any(|ask| ask.spec.tls);
         let (document, asked) = with_document(parts, is_secure, |it| addresses(it, asks))?;
-        let found = document.found;
+        let listeners = document.found;
         let http = Pointer::parse("/apps/http");
         let (mut secured, mut moved) = (BTreeSet::new(), Vec::new());
-        for (index, address) in found.iter().enumerate() {
-            let door = asked.iter().find(|(door, _)| *door == index);
-            let new = match door {
+        for (index, address) in listeners.iter().enumerate() {
+            let candidate = asked.iter().find(|(candidate, _)| *candidate == index);
+            let new = match candidate {
                 Some((_, at)) => at.to_string(),
                 None => self.socket(&format!("{index}.sock"))?,
             };
             self.edits.put(address.at.clone(), new.clone());
             moved.push(new);
-            if door.is_some() && address.tls && secured.insert(address.server.clone()) {
+            if candidate.is_some() && address.tls && secured.insert(address.server.clone()) {
                 self.policies(&address.server);
             }
         }
         // What is in clear and what is not goes by these, in a server that has both.
         for (name, usual, tls) in [("http_port", 80, false), ("https_port", 443, true)] {
-            let own = get(self.document, &http.child(name)).and_then(Json::as_u64);
-            let is_usual =
-                |door: usize| found[door].port.map(u64::from) == Some(own.unwrap_or(usual));
+            let configured_port = get(self.document, &http.child(name)).and_then(Json::as_u64);
             let best = asked
                 .iter()
-                .filter(|(door, _)| found[*door].tls == tls)
-                .max_by_key(|(door, _)| (is_usual(*door), std::cmp::Reverse(*door)));
-            let is_taken = || asked.iter().any(|(_, at)| own == Some(u64::from(at.port())));
+                .filter(|(candidate, _)| listeners[*candidate].tls == tls)
+                .max_by_key(|(candidate, _)| {
+                    let port = listeners[*candidate].port.map(u64::from);
+                    (port == configured_port.or(Some(usual)), std::cmp::Reverse(*candidate))
+                });
             match best {
                 Some((_, at)) => self.edits.put(http.child(name), at.port()),
                 // No TLS is spoken at the port of HTTP, wherever that is.
-                None if is_taken() => self.edits.put(http.child(name), usual),
+                None if asked
+                    .iter()
+                    .any(|(_, at)| configured_port == Some(u64::from(at.port()))) =>
+                {
+                    self.edits.put(http.child(name), usual);
+                }
                 None => {}
             }
         }
-        self.listening = found.into_iter().zip(moved).collect();
+        self.listening = listeners.into_iter().zip(moved).collect();
         Ok(())
     }
 
@@ -360,9 +368,9 @@ impl Copy<'_> {
         if self.surroundings.certificate.is_none() {
             return;
         }
-        let takes_all = |policy: &Pointer| get(self.document, &policy.child("match")).is_none();
-        let first = policies.first();
-        if let Some(first) = first.filter(|_| !policies.iter().any(takes_all)) {
+        let takes_all =
+            policies.iter().any(|policy| get(self.document, &policy.child("match")).is_none());
+        if let Some(first) = policies.first().filter(|_| !takes_all) {
             self.edits.take(first.child("match"));
         }
         for policy in &policies {
@@ -371,10 +379,10 @@ impl Copy<'_> {
     }
 
     /// Returns the new address of the listener that an upstream leads to, if it is a listener of the configuration.
-    fn own(&self, dial: &Pointer) -> Option<String> {
+    fn find_moved_address(&self, dial: &Pointer) -> Option<String> {
         let address = get(self.document, dial)?.as_str()?;
-        let found = self.listening.iter().find(|(listener, _)| listener.is_behind(address));
-        found.map(|(_, new)| new.clone())
+        let mut all = self.listening.iter();
+        all.find(|(listener, _)| listener.is_behind(address)).map(|(_, new)| new.clone())
     }
 
     fn upstreams(&mut self, origin: SocketAddr) {
@@ -384,9 +392,9 @@ impl Copy<'_> {
             // Listeners of the configuration itself are spoken to as before.
             let mut is_own = !upstreams.is_empty();
             for upstream in &upstreams {
-                let own = self.own(&upstream.child("dial"));
-                is_own &= own.is_some();
-                let new = own.unwrap_or_else(|| origin.to_string());
+                let moved = self.find_moved_address(&upstream.child("dial"));
+                is_own &= moved.is_some();
+                let new = moved.unwrap_or_else(|| origin.to_string());
                 self.edits.put(upstream.child("dial"), new);
             }
             if upstreams.is_empty() {
@@ -431,10 +439,9 @@ impl Copy<'_> {
 
     fn certificates(&mut self) {
         if let Some(pem) = self.surroundings.certificate {
-            let file = |path: &Path| path.display().to_string();
             let shown = json!([{
-                "certificate": file(pem.certificate),
-                "key": file(pem.key),
+                "certificate": pem.certificate.display().to_string(),
+                "key": pem.key.display().to_string(),
             }]);
             let certificates = Pointer::parse("/apps/tls/certificates");
             self.edits.put(certificates.child("load_files"), shown);

@@ -1,7 +1,7 @@
 //! Parts that a copy of Caddy's JSON may keep: apps, handlers and modules that are known to contact only the upstreams
 //! and to write only to places that the adaptation has moved.
 
-use super::kept::{Kept, Known};
+use super::kept::{ForeignCheck, RetainedValue};
 use super::tree::Value;
 use crate::place::{is_among, unknown};
 
@@ -54,10 +54,10 @@ const SOUGHT: &str = "admin, automate, automatic_https, automation, certificate_
      filename, health_checks, listen, load_files, logging, logs, servers, sink, storage, \
      tls_connection_policies, transport, upstreams, writer";
 
-pub(super) const KNOWN: Known = Known { foreign, hint: "" };
+pub(super) const KNOWN: ForeignCheck = ForeignCheck { foreign, hint: "" };
 
 /// Returns the reason why a copy must not keep a value; None if it may.
-fn foreign(kept: &Kept<'_>) -> Option<String> {
+fn foreign(kept: &RetainedValue<'_>) -> Option<String> {
     let (key, outer) = (kept.key, kept.outer);
     let named =
         NAMED.iter().find(|(of, within, _)| *of == key && (within.is_empty() || *within == outer));

@@ -8,15 +8,15 @@ use crate::names::is_found;
 /// Returns true if one of several sets of matchers takes a request; no sets at all take any request. None if this
 /// cannot be determined.
 pub(super) fn matches(sets: Option<&Json>, passage: &Passage<'_>) -> Option<bool> {
-    let taken: Vec<Option<bool>> = sets
+    let outcomes: Vec<Option<bool>> = sets
         .and_then(Json::as_array)
         .into_iter()
         .flatten()
         .map(|set| all_of(set, |name, value| is_so(name, value, passage)))
         .collect();
-    if taken.is_empty() || taken.contains(&Some(true)) {
+    if outcomes.is_empty() || outcomes.contains(&Some(true)) {
         Some(true)
-    } else if taken.contains(&None) {
+    } else if outcomes.contains(&None) {
         None
     } else {
         Some(false)
@@ -25,9 +25,13 @@ pub(super) fn matches(sets: Option<&Json>, passage: &Passage<'_>) -> Option<bool
 
 /// Returns true if `is_so` holds for all entries of an object; None if this cannot be determined.
 fn all_of(object: &Json, is_so: impl Fn(&str, &Json) -> Option<bool>) -> Option<bool> {
-    let said: Vec<Option<bool>> =
+    let values: Vec<Option<bool>> =
         object.as_object()?.iter().map(|(name, value)| is_so(name, value)).collect();
-    if said.contains(&Some(false)) { Some(false) } else { (!said.contains(&None)).then_some(true) }
+    if values.contains(&Some(false)) {
+        Some(false)
+    } else {
+        (!values.contains(&None)).then_some(true)
+    }
 }
 
 fn is_so(name: &str, value: &Json, passage: &Passage<'_>) -> Option<bool> {

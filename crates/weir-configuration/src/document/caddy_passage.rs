@@ -61,10 +61,10 @@ impl<'a> Passage<'a> {
                 self.host = host.as_str().and_then(literal).map(str::to_owned);
             }
         }
-        let known = self.path.as_deref().ok();
-        if let Some(path) = rewritten(known, self.request, handler) {
+        let old_path = self.path.as_deref().ok();
+        if let Some(path) = rewritten(old_path, self.request, handler) {
             self.path = Ok(path);
-        } else if known.is_some() {
+        } else if old_path.is_some() {
             self.path = Err(route.clone());
         }
         self

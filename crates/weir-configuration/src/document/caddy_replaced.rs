@@ -13,7 +13,7 @@ use super::pointer::Pointer;
 use super::walk::Visit;
 use crate::asked::Request;
 use crate::replaced::Replacements;
-use crate::{Asked, PemLocation, ShownCertificate};
+use crate::{PemLocation, RequestOutcome, ShownCertificate};
 
 /// Policies by which a proxy chooses a server by the client's address.
 const BY_CLIENT: [&str; 2] = ["ip_hash", "client_ip_hash"];
@@ -27,7 +27,7 @@ const MOST_MET: usize = 100;
 /// Adds the parts on the way of a request that are different in a copy.
 pub(super) fn add(
     document: &Document<'_>,
-    (request, asked): (&Request<'_>, &Asked),
+    (request, asked): (&Request<'_>, &RequestOutcome),
     found: &mut Replacements<'_>,
 ) {
     if let Some(server) = &asked.server {
@@ -43,11 +43,11 @@ fn follow(
     met: &mut Vec<(Pointer, Result<String, Pointer>)>,
     found: &mut Replacements<'_>,
 ) {
-    let place = (server.clone(), passage.path.clone());
-    if met.len() == MOST_MET || met.contains(&place) {
+    let visit = (server.clone(), passage.path.clone());
+    if met.len() == MOST_MET || met.contains(&visit) {
         return;
     }
-    met.push(place);
+    met.push(visit);
     for wrapper in items(document.json, server.child("listener_wrappers")) {
         let kind = get(document.json, &wrapper.child("wrapper"));
         if kind.is_some_and(|kind| kind == "proxy_protocol") {
@@ -72,8 +72,9 @@ fn follow(
             Some("reverse_proxy") => {
                 servers(document, handler, value, found);
                 for upstream in items(document.json, handler.child("upstreams")) {
-                    if let Some(door) = super::caddy::behind(document, &upstream.child("dial")) {
-                        let server = document.found[door].server.clone();
+                    if let Some(candidate) = super::caddy::behind(document, &upstream.child("dial"))
+                    {
+                        let server = document.found[candidate].server.clone();
                         follow(document, (server, passage.passed_on(value, handler)), met, found);
                     }
                 }
@@ -87,12 +88,12 @@ fn follow(
 fn by_address(document: &Document<'_>, at: &Pointer, found: &mut Replacements<'_>) {
     let value = get(document.json, at).unwrap_or(&Json::Null);
     Visit::all(value, &mut |inner, value| {
-        let place = at.join(inner);
-        let key = place.tokens().last().map_or("", String::as_str);
+        let pointer = at.join(inner);
+        let key = pointer.tokens().last().map_or("", String::as_str);
         let text = value.as_str().unwrap_or_default();
         if is_address(key) || is_address(text) {
             let name = if text.starts_with('{') { text } else { key };
-            found.add(ReplacedPart::ClientAddress, &document.spot(&place, name));
+            found.add(ReplacedPart::ClientAddress, &document.spot(&pointer, name));
         }
     });
 }
@@ -129,7 +130,7 @@ pub(super) fn automatic_certificate(document: &Document<'_>, name: &str) -> Show
     let key_type = key.unwrap_or("p256");
     let words = format!("certificates that the proxy gets by itself, key_type {key_type}");
     ShownCertificate {
-        spot: document.spot(&policy, words).record(document.doors.source),
+        spot: document.spot(&policy, words).record(document.candidates.source),
         pem: PemLocation::Automatic(key_type.to_owned()),
     }
 }

@@ -9,19 +9,23 @@ use super::caddy_passage::Passage;
 use super::find::{get, items};
 use super::pointer::Pointer;
 use crate::answer::{Answer, Barrier};
-use crate::asked::{Request, Way};
+use crate::asked::{Request, Route};
 use crate::place::is_among;
 
 /// Handlers that leave the answer to the handlers behind them.
 const GO_ON: &str =
     "encode, headers, rewrite, vars, map, templates, request_body, push, log_append, intercept";
 
-pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -> Way {
-    let server = &document.found[door].server;
+pub(super) fn find_route(
+    document: &Document<'_>,
+    candidate: usize,
+    request: &Request<'_>,
+) -> Route {
+    let server = &document.found[candidate].server;
     let name = server.tokens().last().map_or("", String::as_str);
     let spot = Some(document.spot(server, format!("server {name}")));
     if let Some(barrier) = barrier(document, server, request) {
-        return Way { server: spot, ..Way::end(Answer::Bars(barrier)) };
+        return Route { server: spot, ..Route::end(Answer::Bars(barrier)) };
     }
     let routes = server.child("routes");
     let walk = Walk::through(document.json, server, Passage::of(request));
@@ -33,7 +37,7 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
         None if items(document.json, &routes).is_empty() => (None, Answer::Unknown),
         None => (None, Answer::Nothing(format!("server {name} has no route for it"))),
     };
-    Way { server: spot, location, ..Way::end(answer) }
+    Route { server: spot, location, ..Route::end(answer) }
 }
 
 /// Returns a barrier if the policy for a handshake demands a certificate from clients that have none. A policy without
@@ -42,31 +46,30 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
 fn barrier(document: &Document<'_>, server: &Pointer, request: &Request<'_>) -> Option<Barrier> {
     let name = request.server_name.filter(|_| !request.is_certified)?;
     let policies = items(document.json, server.child(POLICIES));
-    let takes = |policy: &&Pointer| {
-        let Some(matching) = get(document.json, &policy.child("match")) else {
-            return true;
-        };
-        let mut names = matching
-            .get("sni")
-            .and_then(Json::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Json::as_str);
-        names.any(|own| is_host(own, name))
-    };
     // A copy opens the first to any name where all are for some.
-    let policy = policies.iter().find(takes).or(policies.first())?;
+    let policy =
+        policies.iter().find(|policy| takes(document, policy, name)).or(policies.first())?;
     let at = policy.child("client_authentication");
-    let said = get(document.json, &at)?.as_object()?;
-    let mode = match said.get("mode").and_then(Json::as_str) {
+    let authentication = get(document.json, &at)?.as_object()?;
+    let mode = match authentication.get("mode").and_then(Json::as_str) {
         Some(mode) => mode,
-        None if said.is_empty() => return None,
+        None if authentication.is_empty() => return None,
         None => "require",
     };
     mode.starts_with("require").then(|| {
         let says = format!("client_authentication: {mode}");
         Barrier::certificate(document.place(&at), &says)
     })
+}
+
+/// Returns true if a policy is for a name.
+fn takes(document: &Document<'_>, policy: &Pointer, name: &str) -> bool {
+    let Some(matching) = get(document.json, &policy.child("match")) else {
+        return true;
+    };
+    let mut names =
+        matching.get("sni").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
+    names.any(|pattern| is_host(pattern, name))
 }
 
 /// The way of a request through a server's routes and their handlers, as far as it can be determined.
@@ -112,13 +115,12 @@ impl<'a> Walk<'a> {
         for route in items(self.json, routes) {
             let value = get(self.json, &route)?;
             let group = value.get("group").and_then(Json::as_str);
-            let is_in = |groups: &[&str]| group.is_some_and(|group| groups.contains(&group));
             let is_taken = matches(value.get("match"), &self.passage);
-            if is_taken == Some(false) || is_in(&taken) {
+            if is_taken == Some(false) || group.is_some_and(|group| taken.contains(&group)) {
                 continue;
             }
             self.routes.push(route.clone());
-            if is_taken.is_none() || is_in(&perhaps) {
+            if is_taken.is_none() || group.is_some_and(|group| perhaps.contains(&group)) {
                 if !self.perhaps(&route) {
                     perhaps.extend(group);
                 }
@@ -201,7 +203,7 @@ fn route_name(json: &Json, route: &Pointer) -> String {
         let mut tokens = at.tokens().iter().rev();
         tokens.nth(1).is_some_and(|token| token == "routes")
     });
-    let said: Vec<String> = levels
+    let matchers: Vec<String> = levels
         .flat_map(|at| {
             let first = get(json, &at.join("/match/0"));
             ["host", "path"].into_iter().filter_map(move |name| {
@@ -211,7 +213,11 @@ fn route_name(json: &Json, route: &Pointer) -> String {
             })
         })
         .collect();
-    if said.is_empty() { "route".to_owned() } else { format!("route for {}", said.join(" ")) }
+    if matchers.is_empty() {
+        "route".to_owned()
+    } else {
+        format!("route for {}", matchers.join(" "))
+    }
 }
 
 /// Returns true for a `reverse_proxy` that asks a service about a request and lets the request go on if the service

@@ -4,14 +4,14 @@ use serde_json::Value as Json;
 use weir_parameters::{Directive, EffectiveFrom, Parameter, Write};
 
 use super::dialect::Dialect;
-use super::find::{BEHIND, Finder, Found, field, get};
+use super::find::{BEHIND, Finder, Lookup, field, get};
 use super::pointer::Pointer;
 use super::set::{Edit, set_in};
 use super::tree::Tree;
 use super::write::in_style;
 use super::{caddy, envoy};
 use crate::place::{about, error};
-use crate::{ConfigurationError, Source, Wanted};
+use crate::{ConfigurationError, Source, WantedSetting};
 
 impl Dialect {
     /// Returns the objects that a context's name stands for; None if this dialect has no such context.
@@ -38,21 +38,20 @@ impl Dialect {
         object: &Pointer,
         at: &str,
     ) -> Option<Vec<Edit>> {
-        let is_new = |object: &Pointer| get(document, object).is_none();
         let values: Vec<(Pointer, Json)> = match (self, context) {
             (Dialect::Caddy, "transport") => {
                 let mut values = Vec::new();
-                if is_new(object) {
+                if get(document, object).is_none() {
                     values.push((object.child("protocol"), "http".into()));
                 }
-                let kept = object.child("keep_alive");
-                if at.starts_with("/keep_alive/") && is_new(&kept) {
+                let keep_alive = object.child("keep_alive");
+                if at.starts_with("/keep_alive/") && get(document, &keep_alive).is_none() {
                     let defaults = caddy::new_keep_alive();
-                    values.extend(defaults.map(|(name, value)| (kept.child(name), value)));
+                    values.extend(defaults.map(|(name, value)| (keep_alive.child(name), value)));
                 }
                 values
             }
-            (Dialect::Envoy, "upstream_http") if is_new(object) => {
+            (Dialect::Envoy, "upstream_http") if get(document, object).is_none() => {
                 let cluster = object.first(object.tokens().len().saturating_sub(2));
                 envoy::new_upstream_http(get(document, &cluster)?)?
                     .into_iter()
@@ -115,7 +114,7 @@ impl Dialect {
 pub fn change(
     source: &Source,
     dialect: Dialect,
-    wanted: &[Wanted<'_>],
+    wanted: &[WantedSetting<'_>],
 ) -> Result<Source, ConfigurationError> {
     let format = dialect.format(&source.files[0].path);
     let tree = Tree::parse(&source.files[0], format)?;
@@ -152,9 +151,9 @@ pub fn effective<'d>(dialect: Dialect, row: &Parameter, object: &'d Json) -> Opt
     let name = name_of(row, context.name(), list);
     let items = get(object, &Pointer::parse(list))?.as_array()?;
     let mut all = items.iter();
-    let own = all.find(|item| dialect.is_meant(item, name.as_ref()));
+    let meant = all.find(|item| dialect.is_meant(item, name.as_ref()));
     // One of another name may say the same of something else: a log that the user has.
-    let item = own.or_else(|| items.first().filter(|_| name.is_some()))?;
+    let item = meant.or_else(|| items.first().filter(|_| name.is_some()))?;
     get(item, &Pointer::parse(&format!("/{rest}")))
 }
 
@@ -193,7 +192,7 @@ struct Row<'r> {
     tree: &'r Tree,
     dialect: Dialect,
     document: &'r Json,
-    wanted: &'r Wanted<'r>,
+    wanted: &'r WantedSetting<'r>,
     /// Further edits that the row's objects need.
     companions: Vec<Edit>,
     edits: Vec<Edit>,
@@ -212,7 +211,7 @@ fn object_name(context: &str) -> String {
 impl Row<'_> {
     fn put(&mut self) -> Result<(), ConfigurationError> {
         let directives = self.wanted.row.directives(self.wanted.level);
-        let logged = self.logged(&directives)?;
+        let logged = self.find_logs(&directives)?;
         if logged.is_all {
             return Ok(());
         }
@@ -286,15 +285,15 @@ impl Row<'_> {
             return Ok(());
         };
         let value = match get(self.document, &place).and_then(Json::as_array) {
-            Some(users) if self.is_log() => self.joined(users, context, at, value),
+            Some(users) if self.is_log() => self.join_values(users, context, at, value),
             _ => value,
         };
-        let found = get(self.document, &place);
-        let value = value.map(|value| match (self.dialect, found) {
-            (Dialect::Caddy, Some(found)) => in_style(found, value),
+        let existing = get(self.document, &place);
+        let styled = value.map(|value| match (self.dialect, existing) {
+            (Dialect::Caddy, Some(existing)) => in_style(existing, value),
             _ => value,
         });
-        self.edits.push(Edit { at: place, value });
+        self.edits.push(Edit { at: place, value: styled });
         Ok(())
     }
 
@@ -310,45 +309,45 @@ impl Row<'_> {
             return Some(as_written);
         };
         let mut all = items.iter();
-        let own = all.position(|item| self.dialect.is_meant(item, name.as_ref()));
-        let rest = Pointer::parse(&format!("/{rest}"));
-        match (own, comes) {
-            (Some(index), true) => Some(list.child(index).join(&rest)),
-            (None, true) => Some(list.child(BEHIND).join(&rest)),
+        let meant = all.position(|item| self.dialect.is_meant(item, name.as_ref()));
+        let inner = Pointer::parse(&format!("/{rest}"));
+        match (meant, comes) {
+            (Some(index), true) => Some(list.child(index).join(&inner)),
+            (None, true) => Some(list.child(BEHIND).join(&inner)),
             // Without a log there is none of another name either.
             (_, false)
-                if name.is_some() && (self.is_log() || (own, items.len()) == (Some(0), 1)) =>
+                if name.is_some() && (self.is_log() || (meant, items.len()) == (Some(0), 1)) =>
             {
                 Some(list)
             }
             // An item that a row names goes as a whole.
             (Some(index), false) if name.is_some() => Some(list.child(index)),
-            (Some(index), false) => Some(list.child(index).join(&rest)),
+            (Some(index), false) => Some(list.child(index).join(&inner)),
             (None, false) => None,
         }
     }
 
     /// Returns the user's list with the items that the row writes into it, or without them if the level writes none.
-    fn joined(
+    fn join_values(
         &self,
         users: &[Json],
         context: &str,
         at: &str,
         value: Option<String>,
     ) -> Option<String> {
-        let own = writes(self.wanted.row, context, at)
-            .filter_map(|write| serde_json::from_str::<Vec<Json>>(&write.text).ok());
-        let own: Vec<Json> = own.flatten().collect();
-        if own.is_empty() {
+        let written: Vec<Json> = writes(self.wanted.row, context, at)
+            .filter_map(|write| serde_json::from_str::<Vec<Json>>(&write.text).ok())
+            .flatten()
+            .collect();
+        if written.is_empty() {
             return value;
         }
-        let others = users.iter().filter(|item| !own.contains(item)).cloned();
         let items: Vec<Json> = match value {
             Some(_) => {
-                let new = own.iter().filter(|item| !users.contains(item));
+                let new = written.iter().filter(|item| !users.contains(item));
                 users.iter().chain(new).cloned().collect()
             }
-            None => others.collect(),
+            None => users.iter().filter(|item| !written.contains(item)).cloned().collect(),
         };
         (!items.is_empty()).then(|| Json::Array(items).to_string())
     }
@@ -361,7 +360,7 @@ impl Row<'_> {
 
     /// Finds the objects in which a row that switches a log on changes nothing, because the user has a log there, which
     /// keeps its file.
-    fn logged<'d>(&self, directives: &'d [Directive]) -> Result<Logged<'d>, ConfigurationError> {
+    fn find_logs<'d>(&self, directives: &'d [Directive]) -> Result<Logged<'d>, ConfigurationError> {
         let is_on = directives.iter().any(|it| it.text.contains(LOGS));
         let first = directives.first().filter(|_| is_on);
         let Some((first, at)) = first.and_then(|it| Some((it, it.at.as_deref()?))) else {
@@ -370,8 +369,9 @@ impl Row<'_> {
         let context = first.context.name();
         let at = Pointer::parse(at.split_once(FIRST).map_or(at, |(list, _)| list));
         let is_there = |object: &Pointer| {
-            let found = get(self.document, &object.join(&at));
-            found.is_some_and(|it| !it.is_null() && it.as_array().is_none_or(|it| !it.is_empty()))
+            get(self.document, &object.join(&at)).is_some_and(|it| {
+                !it.is_null() && it.as_array().is_none_or(|items| !items.is_empty())
+            })
         };
         let all = self.objects(context)?;
         let is_all = !all.is_empty() && all.iter().all(is_there);
@@ -383,32 +383,32 @@ impl Row<'_> {
         let objects = self.dialect.objects(self.document, context);
         objects.ok_or_else(|| {
             let name = self.dialect.name();
-            let what =
+            let message =
                 format!("is written into `{context}`, which is no part of {name}'s configuration");
-            self.wrong(what).hint("correct the row's context")
+            self.wrong(message).hint("correct the row's context")
         })
     }
 
     /// Returns an error at a place, or at the value around it.
     fn wrong_at(&self, at: &Pointer, what: &str) -> ConfigurationError {
         let file = &self.source.files[0];
-        let what = format!("`{}` {what}", self.wanted.row.id);
+        let message = format!("`{}` {what}", self.wanted.row.id);
         match Finder::new(file, self.tree).find(at) {
-            Ok(Found::There(place) | Found::Missing(place, _)) => {
-                error(file, place.node.span.start, what)
+            Ok(Lookup::There(place) | Lookup::Missing(place, _)) => {
+                error(file, place.node.span.start, message)
             }
-            Err(_) => about(&file.path, what),
+            Err(_) => about(&file.path, message),
         }
     }
 
     fn wrong(&self, what: String) -> ConfigurationError {
-        let what = format!("`{}` {what}", self.wanted.row.id);
-        about(&self.source.files[0].path, what)
+        let message = format!("`{}` {what}", self.wanted.row.id);
+        about(&self.source.files[0].path, message)
     }
 }
 
 /// Returns the contexts and pointers that any level of a row writes to, each once.
-fn places<'w>(wanted: &Wanted<'w>) -> Vec<(&'w str, &'w str)> {
+fn places<'w>(wanted: &WantedSetting<'w>) -> Vec<(&'w str, &'w str)> {
     let mut places = Vec::new();
     for write in &wanted.row.writes {
         let context = write.context.name();

@@ -23,22 +23,21 @@ use crate::{ConfigurationError, Pem, Source, Surroundings};
 
 /// Returns the objects that a context's name stands for; None if the context is not known.
 pub(super) fn objects(document: &Json, context: &str) -> Option<Vec<Pointer>> {
-    let all = |path: &str| items(document, path);
     Some(match context {
         "bootstrap" => vec![Pointer::default()],
-        "listener" => all("/static_resources/listeners"),
-        "cluster" => all("/static_resources/clusters"),
+        "listener" => items(document, "/static_resources/listeners"),
+        "cluster" => items(document, "/static_resources/clusters"),
         "hcm" => managers(document),
         "compressor" => filters(document, "Compressor"),
         "router" => {
             filters(document, "Router").iter().map(|filter| filter.child("typed_config")).collect()
         }
-        "upstream_http" => all("/static_resources/clusters")
+        "upstream_http" => items(document, "/static_resources/clusters")
             .iter()
             .map(|cluster| cluster.child("typed_extension_protocol_options"))
             .map(|options| options.child(UPSTREAM_HTTP))
             .collect(),
-        "tls" => all("/static_resources/listeners")
+        "tls" => items(document, "/static_resources/listeners")
             .iter()
             .flat_map(|listener| tls_chains(document, listener))
             .map(|chain| chain.join(CHAIN_TLS))
@@ -87,37 +86,41 @@ pub(super) fn chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
 
 /// Returns the filter chains of a listener that speak TLS.
 pub(super) fn tls_chains(document: &Json, listener: &Pointer) -> Vec<Pointer> {
-    let mut chains = chains(document, listener);
-    chains.retain(|chain| {
+    let mut secure = chains(document, listener);
+    secure.retain(|chain| {
         let config = get(document, &chain.join(CHAIN_TLS));
         config.is_some_and(|config| is_of_type(config, "DownstreamTlsContext"))
     });
-    chains
+    secure
 }
 
 /// Returns the fields that a new object of [`UPSTREAM_HTTP`] needs: the cluster's own settings of how it speaks HTTP,
 /// which do not count beside such an object, or HTTP/1.1 if it has none. None if the cluster speaks the protocol of its
 /// clients, which such an object sets in another way.
 pub(super) fn new_upstream_http(cluster: &Json) -> Option<Vec<(&'static str, Json)>> {
-    let said = |name: &str| field(cluster, name).filter(|value| !value.is_null());
-    if said("protocol_selection")
+    if present(cluster, "protocol_selection")
         .is_some_and(|value| !is_constant(value, "USE_CONFIGURED_PROTOCOL", 0))
     {
         return None;
     }
-    let config = match said("http2_protocol_options") {
+    let config = match present(cluster, "http2_protocol_options") {
         Some(http2) => json!({"http2_protocol_options": http2}),
         None => {
-            let http = said("http_protocol_options").cloned();
+            let http = present(cluster, "http_protocol_options").cloned();
             json!({"http_protocol_options": http.unwrap_or_else(|| json!({}))})
         }
     };
     let name = format!("type.googleapis.com/{UPSTREAM_HTTP}");
     let both = ["common_http_protocol_options", "upstream_http_protocol_options"]
         .iter()
-        .filter_map(|name| Some((*name, said(name)?.clone())));
-    let own = [("@type", json!(name)), ("explicit_http_config", config)];
-    Some(own.into_iter().chain(both).collect())
+        .filter_map(|name| Some((*name, present(cluster, name)?.clone())));
+    let explicit = [("@type", json!(name)), ("explicit_http_config", config)];
+    Some(explicit.into_iter().chain(both).collect())
+}
+
+/// Returns a field of an object unless it is null.
+pub(super) fn present<'a>(object: &'a Json, name: &str) -> Option<&'a Json> {
+    field(object, name).filter(|value| !value.is_null())
 }
 
 /// Returns true if an item of a list is for all requests, and not only for those of some priority.
@@ -157,8 +160,9 @@ fn listening(document: &Json) -> Vec<Listening> {
 
 fn of_listener(document: &Json, at: Pointer) -> Listening {
     let socket = at.join("/address/socket_address");
-    let port = get(document, &socket.child("port_value"));
-    let port = port.and_then(Json::as_u64).and_then(|port| u16::try_from(port).ok());
+    let port = get(document, &socket.child("port_value"))
+        .and_then(Json::as_u64)
+        .and_then(|port| u16::try_from(port).ok());
     let tls = !tls_chains(document, &at).is_empty();
     let udp = text(document, socket.child("protocol"))
         .is_some_and(|protocol| protocol.eq_ignore_ascii_case("udp"));
@@ -181,9 +185,11 @@ pub(super) fn behind(document: &Document<'_>, address: &Pointer) -> Option<usize
 
 /// Returns true if an endpoint's address leads to a listener by any of the listener's addresses.
 fn is_behind(document: &Json, listener: &Listening, server: &str) -> bool {
-    let others = items(document, listener.at.child("additional_addresses"));
-    let mut others = others.iter().map(|other| address_of(document, &other.child("address")));
-    listener.is_behind(server) || others.any(|address| leads(server, &address))
+    let additional = items(document, listener.at.child("additional_addresses"));
+    listener.is_behind(server)
+        || additional
+            .iter()
+            .any(|other| leads(server, &address_of(document, &other.child("address"))))
 }
 
 /// Returns an address as messages show it: `127.0.0.1:8080`, or the path of a pipe.
@@ -200,7 +206,7 @@ fn address_of(document: &Json, at: &Pointer) -> String {
 
 /// Returns the bootstrap prepared for looking up ways.
 pub(super) fn document(parts: Parts<'_>) -> Document<'_> {
-    Document::new(parts, listening(parts.2), MISSING, envoy_routes::way)
+    Document::new(parts, listening(parts.2), MISSING, envoy_routes::find_route)
 }
 
 /// Makes a copy that can run in a trial: on the given addresses, with its sockets below `PREFIX/run/` and its logs
@@ -287,15 +293,15 @@ impl Copy<'_> {
 
     fn listeners(&mut self) -> Result<(), ConfigurationError> {
         let document = document((self.source, self.tree, self.document));
-        let asked = addresses(&document, &self.surroundings.asks)?;
+        let load_addresses = addresses(&document, &self.surroundings.asks)?;
         for (index, listener) in document.found.into_iter().enumerate() {
-            let door = asked.iter().find(|(door, _)| *door == index);
-            let address = match door {
+            let candidate = load_addresses.iter().find(|(candidate, _)| *candidate == index);
+            let address = match candidate {
                 _ if listener.udp => socket_address(&([127, 0, 0, 1], 0).into(), true),
                 Some((_, address)) => socket_address(address, false),
                 None => self.pipe(&format!("{index}.sock"))?,
             };
-            if door.is_some()
+            if candidate.is_some()
                 && listener.tls
                 && let Some(pem) = self.surroundings.certificate
             {
@@ -303,7 +309,7 @@ impl Copy<'_> {
             }
             self.edits.put(listener.at.child("address"), address.clone());
             self.edits.take(listener.at.child("additional_addresses"));
-            if let Some((_, address)) = door {
+            if let Some((_, address)) = candidate {
                 without_protocol(self.document, &listener.at, &mut self.edits);
                 destinations(self.document, &listener, address, &mut self.edits);
             }
@@ -324,9 +330,11 @@ impl Copy<'_> {
         if let Some(first) = secure.first().filter(|_| !takes_all) {
             self.edits.take(first.join(&names));
         }
-        let file = |path: &Path| json!({"filename": path.display().to_string()});
-        let (chain, key) = (file(pem.certificate), file(pem.key));
-        let shown = json!([{"certificate_chain": chain, "private_key": key}]);
+        let [chain, key] = [pem.certificate, pem.key].map(|path| path.display().to_string());
+        let shown = json!([{
+            "certificate_chain": {"filename": chain},
+            "private_key": {"filename": key},
+        }]);
         for chain in secure {
             let common = chain.join(CHAIN_TLS).child("common_tls_context");
             for other in [
@@ -365,12 +373,12 @@ impl Copy<'_> {
             let localities = cluster.join("/load_assignment/endpoints");
             let endpoints = items(self.document, &localities)
                 .into_iter()
-                .flat_map(|locality| items(self.document, locality.child("lb_endpoints")));
+                .flat_map(|locality| items(self.document, locality.child("lb_endpoints")))
+                .map(|member| member.child("endpoint"));
             for endpoint in endpoints {
-                let endpoint = endpoint.child("endpoint");
-                let own = self.own(&endpoint.child("address"));
-                is_own &= own.is_some();
-                let new = own.unwrap_or_else(|| socket_address(&origin, false));
+                let moved = self.find_moved_address(&endpoint.child("address"));
+                is_own &= moved.is_some();
+                let new = moved.unwrap_or_else(|| socket_address(&origin, false));
                 self.edits.put(endpoint.child("address"), new);
                 self.edits.take(endpoint.child("health_check_config"));
                 self.edits.take(endpoint.child("additional_addresses"));
@@ -379,10 +387,6 @@ impl Copy<'_> {
                 self.health_check(&check);
             }
             let kind = cluster.child("type");
-            let is_listed = |kind: &Json| {
-                let mut listed = ["STATIC", "STRICT_DNS", "LOGICAL_DNS"].iter().zip(0..);
-                listed.any(|(name, number)| is_constant(kind, name, number))
-            };
             if get(self.document, &kind).is_some_and(is_listed) {
                 self.edits.put(kind, "STATIC");
             }
@@ -407,11 +411,11 @@ impl Copy<'_> {
 
     /// Returns the new address of the listener that an endpoint's address leads to, if it is a listener of the
     /// bootstrap.
-    fn own(&self, address: &Pointer) -> Option<Json> {
+    fn find_moved_address(&self, address: &Pointer) -> Option<Json> {
         let address = address_of(self.document, address);
         let mut all = self.listening.iter();
-        let found = all.find(|(listener, _)| is_behind(self.document, listener, &address));
-        found.map(|(_, new)| new.clone())
+        all.find(|(listener, _)| is_behind(self.document, listener, &address))
+            .map(|(_, new)| new.clone())
     }
 
     /// Changes a health check so that the origin server can pass it, whose answers are not those of the user's servers.
@@ -426,8 +430,7 @@ impl Copy<'_> {
         for said in ["receive", "send"] {
             self.edits.take(tcp.child(said));
         }
-        let is_known = |kind: &Pointer| get(self.document, kind).is_some();
-        if !is_known(&http) && !is_known(&tcp) {
+        if [&http, &tcp].iter().all(|kind| get(self.document, kind).is_none()) {
             self.edits.put(tcp, json!({}));
             for other in ["custom_health_check", "grpc_health_check"] {
                 self.edits.take(check.child(other));
@@ -438,19 +441,20 @@ impl Copy<'_> {
     /// Moves log files below the prefix, and makes relative names of files absolute, anywhere in the document.
     fn files(&mut self) {
         let beside = self.source.files[0].path.parent().unwrap_or(Path::new("/")).to_owned();
-        let below = |name: String| self.surroundings.prefix.join(name).display().to_string();
+        let folder = self.surroundings.prefix.join("logs");
         let (mut logs, mut events) = (0, 0);
         let mut edits = Vec::new();
         Visit::all(self.document, &mut |at, value| {
             if is_of_type(value, "FileAccessLog") {
-                edits.push((at.child("path"), below(format!("logs/access-{logs}.log"))));
+                let path = folder.join(format!("access-{logs}.log"));
+                edits.push((at.child("path"), path.display().to_string()));
                 logs += 1;
             }
             // Of health checks, their sinks, and the detection of outliers.
             let log = field(value, "event_log_path").and_then(Json::as_str);
             if log.is_some_and(|log| !log.is_empty()) {
-                let path = below(format!("logs/events-{events}.log"));
-                edits.push((at.child("event_log_path"), path));
+                let path = folder.join(format!("events-{events}.log"));
+                edits.push((at.child("event_log_path"), path.display().to_string()));
                 events += 1;
             }
             let name = field(value, "filename").and_then(Json::as_str);
@@ -476,4 +480,10 @@ fn socket_address(address: &SocketAddr, udp: bool) -> Json {
     } else {
         json!({"socket_address": {"address": ip, "port_value": port}})
     }
+}
+
+/// Returns true if a kind of clusters has a list of endpoints.
+fn is_listed(kind: &Json) -> bool {
+    let mut listed = ["STATIC", "STRICT_DNS", "LOGICAL_DNS"].iter().zip(0..);
+    listed.any(|(name, number)| is_constant(kind, name, number))
 }

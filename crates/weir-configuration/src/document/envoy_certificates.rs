@@ -8,29 +8,31 @@ use super::envoy::{CHAIN_TLS, tls_chains};
 use super::find::{field, get, items, text};
 use super::pointer::Pointer;
 use super::tree::Tree;
-use crate::{Asked, place};
+use crate::{RequestOutcome, place};
 
 /// Finds the certificates that clients are shown in the filter chain that a load asks. Each comes with the value that
 /// says where the certificate is.
-pub(super) fn certificates(document: &Document<'_>, asked: &Asked) -> Vec<(Pointer, Json)> {
+pub(super) fn certificates(
+    document: &Document<'_>,
+    asked: &RequestOutcome,
+) -> Vec<(Pointer, Json)> {
     let spot = asked.server.as_ref().or(asked.location.as_ref());
-    let place = spot.map(|spot| Pointer::parse(&spot.pointer));
+    let pointer = spot.map(|spot| Pointer::parse(&spot.pointer));
     tls_chains(document.json, &document.found[asked.index].at)
         .into_iter()
-        .filter(|chain| place.as_ref().is_none_or(|place| place.is_below(chain)))
+        .filter(|chain| pointer.as_ref().is_none_or(|pointer| pointer.is_below(chain)))
         .flat_map(|chain| of_context(document, &chain.join(CHAIN_TLS).child("common_tls_context")))
         .collect()
 }
 
 fn of_context(document: &Document<'_>, context: &Pointer) -> Vec<(Pointer, Json)> {
-    let value = |at: &Pointer| get(document.json, at).cloned().unwrap_or_default();
     let mut shown = Vec::new();
     for at in items(document.json, context.child("tls_certificates")) {
-        shown.push((at.child("certificate_chain"), chain_of(&value(&at))));
+        shown.push((at.child("certificate_chain"), chain_of(&value_at(document, &at))));
     }
     for at in items(document.json, context.child("tls_certificate_sds_secret_configs")) {
-        let certificate = secret(document, &value(&at));
-        let chain = certificate.map_or_else(|| value(&at), |it| chain_of(&it));
+        let certificate = secret(document, &value_at(document, &at));
+        let chain = certificate.map_or_else(|| value_at(document, &at), |it| chain_of(&it));
         shown.push((at, chain));
     }
     for name in [
@@ -40,10 +42,14 @@ fn of_context(document: &Document<'_>, context: &Pointer) -> Vec<(Pointer, Json)
     ] {
         let at = context.child(name);
         if get(document.json, &at).is_some() {
-            shown.push((at.clone(), value(&at)));
+            shown.push((at.clone(), value_at(document, &at)));
         }
     }
     shown
+}
+
+fn value_at(document: &Document<'_>, at: &Pointer) -> Json {
+    get(document.json, at).cloned().unwrap_or_default()
 }
 
 /// Returns the chain of a certificate; null if it is not given. A key never becomes part of a message.
@@ -56,18 +62,20 @@ fn chain_of(certificate: &Json) -> Json {
 /// Returns the certificate of a secret, from the bootstrap or from a file.
 fn secret(document: &Document<'_>, config: &Json) -> Option<Json> {
     let name = field(config, "name")?;
-    let of_list = |json: &Json, list: &str| {
-        let mut all = items(json, list).into_iter();
-        let at = all.find(|at| get(json, &at.child("name")) == Some(name))?;
-        get(json, &at.child("tls_certificate")).cloned()
-    };
     if field(config, "sds_config").is_none() {
-        return of_list(document.json, "/static_resources/secrets");
+        return certificate_in(document.json, "/static_resources/secrets", name);
     }
-    let path = document.doors.source.base.join(
+    let path = document.candidates.source.base.join(
         text(config, "/sds_config/path_config_source/path").or(text(config, "/sds_config/path"))?,
     );
     let file = place::read(&path).ok()?;
     let tree = Tree::parse(&file, Dialect::Envoy.format(&path)).ok()?;
-    of_list(&tree.meaning(&tree.root), "/resources")
+    certificate_in(&tree.meaning(&tree.root), "/resources", name)
+}
+
+/// Returns the certificate of the secret with a name in a list.
+fn certificate_in(json: &Json, list: &str, name: &Json) -> Option<Json> {
+    let mut all = items(json, list).into_iter();
+    let at = all.find(|at| get(json, &at.child("name")) == Some(name))?;
+    get(json, &at.child("tls_certificate")).cloned()
 }

@@ -88,18 +88,19 @@ impl Search<'_, '_, '_> {
         }
         let mut servers = Vec::new();
         for (address, listener) in self.endpoints(cluster) {
-            let Some(door) = listener else {
+            let Some(candidate) = listener else {
                 servers.push(address);
                 continue;
             };
             let mut inner = *request;
-            let mut layers = layers(self.json, socket_of(self.json, cluster, &address)).into_iter();
-            if let Some((_, socket)) = layers.find(|(part, _)| *part == ReplacedPart::OriginTls) {
+            let mut wrappers =
+                layers(self.json, socket_of(self.json, cluster, &address)).into_iter();
+            if let Some((_, socket)) = wrappers.find(|(part, _)| *part == ReplacedPart::OriginTls) {
                 let name = text(self.json, socket.join("/typed_config/sni"));
                 inner.server_name = Some(name.unwrap_or(inner.host));
             }
             (inner.is_named, inner.is_certified) = (true, true);
-            self.listener(door, &inner);
+            self.listener(candidate, &inner);
         }
         if !servers.is_empty() {
             self.servers(cluster, &servers);
@@ -166,15 +167,16 @@ fn socket_of(json: &Json, cluster: &Pointer, address: &Pointer) -> Pointer {
         let labelled = address.first(address.tokens().len() - steps);
         labelled.join("/metadata/filter_metadata/envoy.transport_socket_match")
     });
-    let is_meant = |candidate: &Pointer| {
-        let wanted = get(json, &candidate.child("match")).and_then(Json::as_object);
-        wanted.into_iter().flatten().all(|(name, value)| {
-            let mut said = labels.iter().filter_map(|at| get(json, &at.child(name)));
-            said.next() == Some(value)
+    items(json, cluster.child("transport_socket_matches"))
+        .iter()
+        .find(|candidate| {
+            let wanted = get(json, &candidate.child("match")).and_then(Json::as_object);
+            wanted.into_iter().flatten().all(|(name, value)| {
+                labels.iter().find_map(|at| get(json, &at.child(name))) == Some(value)
+            })
         })
-    };
-    let mut matches = items(json, cluster.child("transport_socket_matches")).into_iter();
-    matches.find(is_meant).as_ref().unwrap_or(cluster).child("transport_socket")
+        .unwrap_or(cluster)
+        .child("transport_socket")
 }
 
 /// Returns the parts that a transport socket adds, with those of the sockets nested in it.

@@ -58,7 +58,6 @@ pub(super) fn replaced(
         // It asks where something describes the request.
         "RateLimit" if is_http => {
             let places = ["/rate_limits", "/route/rate_limits", "/typed_per_filter_config"];
-            let is_described = |value: &Json| value.to_string().contains(r#""actions":"#);
             !is_described(config)
                 && !levels
                     .iter()
@@ -80,12 +79,10 @@ fn accepts(request: &Request<'_>, json: &Json, compressor: &Pointer) -> bool {
         "Zstd" => "zstd",
         _ => return !request.is_plain(),
     };
-    let is_accepted = |name: &str| name == "*" || name.eq_ignore_ascii_case(coding);
     request.field("accept-encoding").is_none_or(|value| {
-        value
-            .split(',')
-            .filter_map(|item| item.split(';').next())
-            .any(|name| is_accepted(name.trim()))
+        value.split(',').filter_map(|item| item.split(';').next()).any(|name| {
+            ["*", coding].iter().any(|accepted| name.trim().eq_ignore_ascii_case(accepted))
+        })
     })
 }
 
@@ -127,17 +124,23 @@ pub(super) fn fetched_keys(
         requirements.map(|name| filter.child("requirement_map").child(name)).collect();
     rules.extend(requirements);
     rules.push(filter.child("filter_state_rules"));
-    let is_named = |name: &str| {
-        let quoted = format!("\"{name}\"");
-        rules.iter().any(|rule| get(json, rule).is_some_and(|it| it.to_string().contains(&quoted)))
-    };
     let providers = filter.child("providers");
     get(json, &providers)
         .and_then(Json::as_object)
         .into_iter()
         .flatten()
-        .filter(|(name, _)| is_named(name))
+        .filter(|(name, _)| {
+            let quoted = format!("\"{name}\"");
+            rules
+                .iter()
+                .any(|rule| get(json, rule).is_some_and(|it| it.to_string().contains(&quoted)))
+        })
         .map(|(name, _)| providers.child(name).child("remote_jwks"))
         .filter(|keys| get(json, keys).is_some())
         .collect()
+}
+
+/// Returns true if something in a value describes requests to a service of limits.
+fn is_described(value: &Json) -> bool {
+    value.to_string().contains(r#""actions":"#)
 }

@@ -1,8 +1,8 @@
 //! Parts that a copy of a bootstrap may keep: extensions that are known to contact only clusters and to write only to
 //! places that the adaptation has moved; no address, and no configuration from elsewhere.
 
-use super::kept::{Kept, Known};
-use super::tree::{Value, camel};
+use super::kept::{ForeignCheck, RetainedValue};
+use super::tree::Value;
 use crate::place::is_among;
 
 /// Families of extensions that are all harmless, by the beginnings of their names.
@@ -62,22 +62,15 @@ const SERVERS: &str = "google_grpc, grpc_async_client_manager_config, pipe, upst
 /// Fields that name a file to be written.
 const WRITTEN: &str = "event_log_path, key_log, perf_tracing_file_path, profile_path";
 
-pub(super) const KNOWN: Known =
-    Known { foreign, hint: "; clusters are to be in static_resources, with their endpoints" };
+pub(super) const KNOWN: ForeignCheck = ForeignCheck {
+    foreign,
+    hint: "; clusters are to be in static_resources, with their endpoints",
+};
 
 /// Returns the reason why a copy must not keep a value; None if it may.
-fn foreign(kept: &Kept<'_>) -> Option<String> {
+fn foreign(kept: &RetainedValue<'_>) -> Option<String> {
     let key = kept.key;
-    let is = |name: &str| key == name || key == camel(name);
-    let is_one_of = |list: &str| list.split(", ").any(is);
-    let has = |name: &str| match &kept.node.value {
-        Value::Map { entries, .. } => {
-            let mut keys = entries.iter().map(|entry| &entry.key);
-            keys.any(|key| key == name || *key == camel(name))
-        }
-        _ => false,
-    };
-    if has("port_value") || has("named_port") {
+    if kept.has("port_value") || kept.has("named_port") {
         return Some(format!("`{key}` is an address that is not the copy's own"));
     }
     if key == "@type" {
@@ -89,8 +82,8 @@ fn foreign(kept: &Kept<'_>) -> Option<String> {
                     .to_owned(),
             );
         }
-        let known = name.rsplit('/').next().is_some_and(is_known);
-        return (!known).then(|| {
+        let is_listed = name.rsplit('/').next().is_some_and(is_known);
+        return (!is_listed).then(|| {
             format!("weir does not know what the extension `{name}` contacts or writes, so a copy must not have it")
         });
     }
@@ -100,29 +93,27 @@ fn foreign(kept: &Kept<'_>) -> Option<String> {
     }
     // Certificates may be read from a file, by whatever name that is asked for.
     let is_other_file =
-        is("path_config_source") && !matches!(kept.outer, "sds_config" | "sdsConfig");
+        kept.is("path_config_source") && !matches!(kept.outer, "sds_config" | "sdsConfig");
     // Those of a known type are replaced.
-    let is_discovered = kept.outer == "clusters" && is("type");
-    let is_untyped = is("cluster_type") && !has("typed_config");
+    let is_discovered = kept.outer == "clusters" && kept.is("type");
+    let is_untyped = kept.is("cluster_type") && !kept.has("typed_config");
     // Of all that is known an access log alone has such a field.
-    let is_log = is("path") && matches!(kept.outer, "typed_config" | "typedConfig");
+    let is_log = kept.is("path") && matches!(kept.outer, "typed_config" | "typedConfig");
     match () {
-        () if is_one_of(DISCOVERY) || is_other_file || is_discovered || is_untyped => {
-            Some(format!(
-                "`{key}` makes Envoy fetch its configuration from elsewhere, so weir does not know which servers a copy would contact"
-            ))
-        }
-        () if is_one_of(SERVERS) => {
+        () if kept.is(DISCOVERY) || is_other_file || is_discovered || is_untyped => Some(format!(
+            "`{key}` makes Envoy fetch its configuration from elsewhere, so weir does not know which servers a copy would contact"
+        )),
+        () if kept.is(SERVERS) => {
             Some(format!("`{key}` names a server or a library by itself, which a copy must not do"))
         }
-        () if is_one_of(WRITTEN) || is_log => {
+        () if kept.is(WRITTEN) || is_log => {
             Some(format!("`{key}` names a file that Envoy writes, which a copy must not do"))
         }
         () => None,
     }
 }
 
-fn is_empty(kept: &Kept<'_>) -> bool {
+fn is_empty(kept: &RetainedValue<'_>) -> bool {
     match &kept.node.value {
         Value::Scalar { text, .. } => matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"),
         Value::List(items) => items.is_empty(),
@@ -139,15 +130,15 @@ fn is_known(name: &str) -> bool {
         ("envoy.extensions.filters.network.", NETWORK_FILTERS),
         ("envoy.extensions.filters.listener.", LISTENER_FILTERS),
     ];
-    let is_filter = |(family, known): &(&str, &str)| {
-        let rest = name.strip_prefix(family);
-        rest.and_then(|rest| rest.split('.').next()).is_some_and(|filter| is_among(filter, known))
-    };
     // In some families there is one that runs code of somebody's.
     if name.contains("dynamic_modules") {
         return false;
     }
     FAMILIES.iter().any(|family| name.starts_with(family))
-        || filters.iter().any(is_filter)
+        || filters.iter().any(|(family, known)| {
+            name.strip_prefix(family)
+                .and_then(|tail| tail.split('.').next())
+                .is_some_and(|filter| is_among(filter, known))
+        })
         || name.strip_prefix("envoy.").is_some_and(|rest| is_among(rest, OTHERS))
 }

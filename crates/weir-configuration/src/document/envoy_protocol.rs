@@ -40,8 +40,8 @@ pub(super) fn destinations(
     for chain in chains(document, &listener.at) {
         let matching = chain.child("filter_chain_match");
         let port = matching.child("destination_port");
-        let own = get(document, &port).and_then(Json::as_u64);
-        if own.is_some() && own == old {
+        let matched_port = get(document, &port).and_then(Json::as_u64);
+        if matched_port.is_some() && matched_port == old {
             edits.put(port, new.port());
         }
         for name in ["address_suffix", "prefix_ranges", "suffix_len"] {

@@ -15,7 +15,7 @@ use super::find::{get, is_true, items, text};
 use super::pointer::Pointer;
 use super::tree::camel;
 use super::walk::Visit;
-use crate::Asked;
+use crate::RequestOutcome;
 use crate::answer::Answer;
 use crate::asked::Request;
 use crate::replaced::Replacements;
@@ -50,7 +50,7 @@ const OUTPUTS: [&str; 4] = [
 /// Adds the parts on the way of a request that are different in a copy.
 pub(super) fn add(
     document: &Document<'_>,
-    (request, asked): (&Request<'_>, &Asked),
+    (request, asked): (&Request<'_>, &RequestOutcome),
     found: &mut Replacements<'_>,
 ) {
     let mut search =
@@ -100,14 +100,14 @@ impl Search<'_, '_, '_> {
     }
 
     /// Adds TCP proxies that pass connections on to a listener; loads ask the listener in their place.
-    fn before(&mut self, door: usize) {
+    fn before(&mut self, candidate: usize) {
         for listener in &self.document.found {
             for chain in chains(self.json, &listener.at) {
                 let proxy = filter(self.json, &chain, "TcpProxy").unwrap_or_default();
                 let name = text(self.json, proxy.child("cluster")).unwrap_or_default();
                 let cluster = named(self.json, name).unwrap_or_default();
                 let mut endpoints = self.endpoints(&cluster).into_iter();
-                if endpoints.any(|(_, listener)| listener == Some(door)) {
+                if endpoints.any(|(_, listener)| listener == Some(candidate)) {
                     self.add_whole(ReplacedPart::Before, &chain.child("filters"));
                 }
             }
@@ -115,9 +115,9 @@ impl Search<'_, '_, '_> {
     }
 
     /// Adds the replaced parts for a request that comes in at a listener.
-    pub(super) fn listener(&mut self, door: usize, request: &Request<'_>) {
+    pub(super) fn listener(&mut self, candidate: usize, request: &Request<'_>) {
         let is_first = self.layers == 0;
-        let listener = self.document.found[door].at.clone();
+        let listener = self.document.found[candidate].at.clone();
         if self.layers == MOST_LAYERS || !self.meets(&listener, request) {
             return;
         }
@@ -131,7 +131,7 @@ impl Search<'_, '_, '_> {
         }
         self.by_address(&listener.child(MATCHER), MATCHER);
         self.logs(&listener);
-        for chain in chains_taken(self.document, door, request) {
+        for chain in chains_taken(self.document, candidate, request) {
             let protocol = chain.child("use_proxy_proto");
             if is_first && is_true(self.json, &protocol) {
                 self.add(ReplacedPart::ProxyProtocol, &protocol, "use_proxy_proto");
@@ -147,8 +147,8 @@ impl Search<'_, '_, '_> {
 
     /// Adds the replaced parts for a request in a filter chain.
     fn chain(&mut self, chain: &Pointer, request: &Request<'_>) {
-        let way = through(self.document, chain, request);
-        let [host, place] = [&way.server, &way.location]
+        let chain_route = through(self.document, chain, request);
+        let [host, place] = [&chain_route.server, &chain_route.location]
             .map(|spot| spot.as_ref().map(|spot| Pointer::parse(&spot.pointer)));
         let mut passed = *request;
         if get(self.json, &chain.join(CHAIN_TLS)).is_some() {
@@ -176,7 +176,7 @@ impl Search<'_, '_, '_> {
         if routes.is_empty() {
             self.route(&manager, &outer, request);
         }
-        if routes.is_empty() && way.answer == Answer::Unknown {
+        if routes.is_empty() && chain_route.answer == Answer::Unknown {
             self.every_cluster(&passed);
         }
     }
@@ -189,14 +189,14 @@ impl Search<'_, '_, '_> {
             self.by_address(level, "route");
         }
         let json = self.json;
-        let mut each: Vec<_> = weighted(json, &levels[0].child("route"))
+        let mut chains: Vec<_> = weighted(json, &levels[0].child("route"))
             .into_iter()
-            .map(|one| [&[one], levels].concat())
+            .map(|cluster| [&[cluster], levels].concat())
             .collect();
-        if each.is_empty() {
-            each.push(levels.to_vec());
+        if chains.is_empty() {
+            chains.push(levels.to_vec());
         }
-        for levels in &each {
+        for levels in &chains {
             for filter in items(json, manager.child("http_filters")) {
                 let configs = in_force(json, &filter, levels);
                 for config in &configs {
@@ -257,9 +257,9 @@ impl Search<'_, '_, '_> {
         let lists = ["access_log", "upstream_log"].map(|name| at.child(name));
         for log in lists.iter().flat_map(|list| items(self.json, list)) {
             let config = log.child("typed_config");
-            let kind = kind(self.json, &config);
-            if kind.ends_with("AccessLogConfig") {
-                self.add(ReplacedPart::Service, &config, kind);
+            let log_kind = kind(self.json, &config);
+            if log_kind.ends_with("AccessLogConfig") {
+                self.add(ReplacedPart::Service, &config, log_kind);
             }
         }
     }
@@ -287,10 +287,6 @@ impl Search<'_, '_, '_> {
 
     /// Adds the first matcher in a part that uses the client's address.
     fn by_address(&mut self, at: &Pointer, name: &str) {
-        let is_one_of = |key: &str, names: &[&str]| {
-            let mut names = names.iter();
-            names.any(|name| key == *name || key == camel(name))
-        };
         let mut first = None;
         let value = get(self.json, at).unwrap_or(&Json::Null);
         Visit::all(value, &mut |inner, value| {
@@ -307,4 +303,9 @@ impl Search<'_, '_, '_> {
             self.add(ReplacedPart::ClientAddress, &at, name);
         }
     }
+}
+
+/// Returns true if a key is one of some names, in either spelling.
+fn is_one_of(key: &str, names: &[&str]) -> bool {
+    names.iter().any(|name| key == *name || key == camel(name))
 }

@@ -4,22 +4,29 @@
 use serde_json::Value as Json;
 
 use super::asked::{Document, of_status};
-use super::envoy::{CHAIN_TLS, chains, is_of_type, tls_chains};
+use super::envoy::{CHAIN_TLS, chains, is_of_type, present, tls_chains};
 use super::find::{field, get, is_constant, is_true, items};
 use super::listening::Listening;
 use super::pointer::Pointer;
 use super::tree::camel;
 use crate::answer::{Answer, Barrier};
-use crate::asked::{Request, Way};
-use crate::names::{is_found, wildcard};
+use crate::asked::{Request, Route};
+use crate::names::{fold_case, is_found, wildcard};
 
-pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -> Way {
-    let taken = chains_taken(document, door, request);
-    let [chain] = &taken[..] else {
-        let listener = &document.found[door];
+pub(super) fn find_route(
+    document: &Document<'_>,
+    candidate: usize,
+    request: &Request<'_>,
+) -> Route {
+    let chains = chains_taken(document, candidate, request);
+    let [chain] = &chains[..] else {
+        let listener = &document.found[candidate];
         let is_by_rules = get(document.json, &listener.at.child(MATCHER)).is_some();
-        return Way::end(
-            if is_by_rules || taken.len() > 1 || candidates(document, door, request).is_empty() {
+        return Route::end(
+            if is_by_rules
+                || chains.len() > 1
+                || candidates(document, candidate, request).is_empty()
+            {
                 Answer::Unknown
             } else {
                 untaken(document, listener, request)
@@ -27,7 +34,7 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
         );
     };
     match barrier(document, chain, request) {
-        Some(barrier) => Way::end(Answer::Bars(barrier)),
+        Some(barrier) => Route::end(Answer::Bars(barrier)),
         None => through(document, chain, request),
     }
 }
@@ -36,8 +43,8 @@ pub(super) fn way(document: &Document<'_>, door: usize, request: &Request<'_>) -
 pub(super) const MATCHER: &str = "filter_chain_matcher";
 
 /// Returns the filter chains of a listener that a request can use: with TLS, only those that speak it.
-fn candidates(document: &Document<'_>, door: usize, request: &Request<'_>) -> Vec<Pointer> {
-    let listener = &document.found[door].at;
+fn candidates(document: &Document<'_>, candidate: usize, request: &Request<'_>) -> Vec<Pointer> {
+    let listener = &document.found[candidate].at;
     let mut all = if request.is_tls() {
         tls_chains(document.json, listener)
     } else {
@@ -49,36 +56,37 @@ fn candidates(document: &Document<'_>, door: usize, request: &Request<'_>) -> Ve
 
 /// Returns true if a filter chain is for some clients, addresses or protocols, about which a request says nothing.
 fn is_by_more(json: &Json, chain: &Pointer) -> bool {
-    let known = ["destination_port", "server_names", "transport_protocol"];
+    let decided = ["destination_port", "server_names", "transport_protocol"];
     let matching = get(json, &chain.child("filter_chain_match")).and_then(Json::as_object);
     let mut keys = matching.into_iter().flatten().filter(|(_, value)| !value.is_null());
-    keys.any(|(name, _)| !is_any(name, &known))
+    keys.any(|(name, _)| !is_any(name, &decided))
 }
 
 /// Returns the filter chain that a request takes, or all that it could take if more than the request decides.
 pub(super) fn chains_taken(
     document: &Document<'_>,
-    door: usize,
+    candidate: usize,
     request: &Request<'_>,
 ) -> Vec<Pointer> {
-    let listener = &document.found[door];
-    let all = candidates(document, door, request);
+    let listener = &document.found[candidate];
+    let all = candidates(document, candidate, request);
     let is_by_rules = get(document.json, &listener.at.child(MATCHER)).is_some();
     if is_by_rules || all.iter().any(|chain| is_by_more(document.json, chain)) {
         return all;
     }
-    let chain = chain(document, &all, listener.port, request);
     // A copy opens the first to any name where all are for some, so that names are no matter then.
-    let chain = chain.or_else(|| all.first().cloned().filter(|_| !request.is_named));
-    chain.into_iter().collect()
+    chain(document, &all, listener.port, request)
+        .or_else(|| all.first().cloned().filter(|_| !request.is_named))
+        .into_iter()
+        .collect()
 }
 
 /// Returns the demand of a filter chain that clients of a load cannot meet, if it has one.
 fn barrier(document: &Document<'_>, chain: &Pointer, request: &Request<'_>) -> Option<Barrier> {
     let demand = chain.join(CHAIN_TLS).child("require_client_certificate");
     if is_true(document.json, &demand) && !request.is_certified {
-        let place = document.place(&demand);
-        return Some(Barrier::certificate(place, "require_client_certificate"));
+        let position = document.place(&demand);
+        return Some(Barrier::certificate(position, "require_client_certificate"));
     }
     let codec = filter(document.json, chain, "HttpConnectionManager")?.child("codec_type");
     let is_http2 = get(document.json, &codec).is_some_and(|it| is_constant(it, "HTTP2", 2));
@@ -93,14 +101,15 @@ pub(super) fn filter(json: &Json, chain: &Pointer, message: &str) -> Option<Poin
 }
 
 /// Returns the way of a request through a filter chain.
-pub(super) fn through(document: &Document<'_>, chain: &Pointer, request: &Request<'_>) -> Way {
-    let of_type = |message: &str| filter(document.json, chain, message);
-    match (of_type("HttpConnectionManager"), of_type("TcpProxy")) {
+pub(super) fn through(document: &Document<'_>, chain: &Pointer, request: &Request<'_>) -> Route {
+    let manager = filter(document.json, chain, "HttpConnectionManager");
+    match (manager, filter(document.json, chain, "TcpProxy")) {
         (Some(manager), _) => managed(document, &manager, request),
-        (None, Some(proxy)) => {
-            Way { location: Some(document.spot(&proxy, "tcp_proxy")), ..Way::end(Answer::Tunnels) }
-        }
-        (None, None) => Way::end(Answer::Unknown),
+        (None, Some(proxy)) => Route {
+            location: Some(document.spot(&proxy, "tcp_proxy")),
+            ..Route::end(Answer::Tunnels)
+        },
+        (None, None) => Route::end(Answer::Unknown),
     }
 }
 
@@ -127,21 +136,17 @@ fn chain(
     port: Option<u16>,
     request: &Request<'_>,
 ) -> Option<Pointer> {
-    let said = |chain: &Pointer, name: &str| {
-        let found = get(document.json, &chain.child("filter_chain_match"))?;
-        field(found, name).filter(|value| !value.is_null()).cloned()
-    };
     let ranked = all.iter().filter_map(|chain| {
-        let of_port = match said(chain, "destination_port") {
+        let of_port = match demand(document, chain, "destination_port") {
             None => 0,
             Some(own) if own.as_u64() == port.map(u64::from) => 1,
             Some(_) => return None,
         };
-        let of_name = match said(chain, "server_names") {
+        let of_name = match demand(document, chain, "server_names") {
             None => 0,
             Some(names) => {
                 let name = request.server_name?;
-                texts(&names)
+                texts(names)
                     .into_iter()
                     .filter_map(|own| {
                         if own.eq_ignore_ascii_case(name) {
@@ -153,8 +158,8 @@ fn chain(
                     .max()?
             }
         };
-        let transport = said(chain, "transport_protocol");
-        let of_transport = match transport.as_ref().and_then(Json::as_str).unwrap_or_default() {
+        let transport = demand(document, chain, "transport_protocol");
+        let of_transport = match transport.and_then(Json::as_str).unwrap_or_default() {
             "" => 0,
             "tls" if request.is_tls() => 1,
             "raw_buffer" if !request.is_tls() => 1,
@@ -167,8 +172,13 @@ fn chain(
     best.map(|(_, chain)| chain.clone())
 }
 
+/// Returns what a filter chain demands of a connection in a field.
+fn demand<'a>(document: &Document<'a>, chain: &Pointer, name: &str) -> Option<&'a Json> {
+    present(get(document.json, &chain.child("filter_chain_match"))?, name)
+}
+
 /// Returns the way of a request through a connection manager.
-fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) -> Way {
+fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) -> Route {
     let json = document.json;
     let checks = items(json, manager.child("http_filters")).into_iter().any(|filter| {
         get(json, &filter.child("typed_config")).is_some_and(|config| {
@@ -176,11 +186,11 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
         })
     });
     if checks {
-        return Way::end(Answer::Statistics);
+        return Route::end(Answer::Statistics);
     }
     let hosts = manager.join("/route_config/virtual_hosts");
     if get(json, &hosts).is_none() {
-        return Way::end(Answer::Unknown);
+        return Route::end(Answer::Unknown);
     }
     let ranked = items(json, &hosts).into_iter().filter_map(|host| {
         let ranks = texts(get(json, &host.child("domains"))?)
@@ -189,7 +199,7 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
         Some((ranks.max()?, host))
     });
     let Some((_, host)) = ranked.max_by_key(|(rank, _)| *rank) else {
-        return Way::end(Answer::Nothing(format!(
+        return Route::end(Answer::Nothing(format!(
             "no virtual host has the domain `{}`",
             request.authority
         )));
@@ -200,7 +210,7 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
     let requires =
         field(value, "require_tls").is_some_and(|it| !it.is_null() && !is_constant(it, "NONE", 0));
     if !request.is_tls() && requires {
-        return Way { server, ..Way::end(Answer::Redirects) };
+        return Route { server, ..Route::end(Answer::Redirects) };
     }
     let routes = items(json, host.child("routes"));
     let (route, is_sure) = taken(json, &routes, request);
@@ -210,13 +220,13 @@ fn managed(document: &Document<'_>, manager: &Pointer, request: &Request<'_>) ->
         None if !is_matched => Answer::Nothing(format!("virtual host {name} has no route for it")),
         _ => Answer::Unknown,
     };
-    Way {
+    Route {
         server,
         location: route.as_ref().map(|route| {
             let name = route_name(get(json, route).unwrap_or(&Json::Null));
             document.spot(route, name)
         }),
-        ..Way::end(answer)
+        ..Route::end(answer)
     }
 }
 
@@ -236,9 +246,9 @@ pub(super) fn may_take(
 ) -> Vec<Pointer> {
     let mut is_over = false;
     routes.retain(|route| {
-        let is_taken = is_taken(json, route, request);
-        let is_kept = !is_over && is_taken != Some(false);
-        is_over |= is_taken == Some(true);
+        let outcome = is_taken(json, route, request);
+        let is_kept = !is_over && outcome != Some(false);
+        is_over |= outcome == Some(true);
         is_kept
     });
     routes
@@ -302,10 +312,10 @@ fn is_taken(json: &Json, route: &Pointer, request: &Request<'_>) -> Option<bool>
         return Some(false);
     }
     let headers = field(matching, "headers").map_or_else(Vec::new, list);
-    let mut said: Vec<Option<bool>> =
+    let mut outcomes: Vec<Option<bool>> =
         headers.iter().map(|header| has_header(header, request)).collect();
     for (name, value) in matching.as_object().into_iter().flatten() {
-        said.push(if is_any(name, &DECIDED) {
+        outcomes.push(if is_any(name, &DECIDED) {
             continue;
         } else if is_any(name, &["grpc"]) {
             // No load of weir's is gRPC.
@@ -318,7 +328,11 @@ fn is_taken(json: &Json, route: &Pointer, request: &Request<'_>) -> Option<bool>
             None
         });
     }
-    if said.contains(&Some(false)) { Some(false) } else { (!said.contains(&None)).then_some(true) }
+    if outcomes.contains(&Some(false)) {
+        Some(false)
+    } else {
+        (!outcomes.contains(&None)).then_some(true)
+    }
 }
 
 /// Returns the items of a list, or the one value in place of a list.
@@ -336,8 +350,9 @@ pub(super) fn share(json: &Json, share: &Json) -> Option<bool> {
     let layers = field(json, "layered_runtime").map_or(String::new(), Json::to_string);
     // A layer writes `a.b` as `a: {b: …}` too, or has it in a file.
     let last = key.and_then(|key| key.rsplit('.').next());
-    let is_said = |last| [last, "disk_layer", "diskLayer"].iter().any(|it| layers.contains(it));
-    if last.is_some_and(is_said) {
+    if last.is_some_and(|last| {
+        [last, "disk_layer", "diskLayer"].iter().any(|name| layers.contains(name))
+    }) {
         return None;
     }
     let value = field(share, "default_value").or(key.is_none().then_some(share))?;
@@ -361,11 +376,11 @@ pub(super) fn share(json: &Json, share: &Json) -> Option<bool> {
 /// Returns true if a request's path matches a route's conditions; None if this cannot be determined.
 fn has_path(matching: &Json, request: &Request<'_>) -> Option<bool> {
     let any_case = field(matching, "case_sensitive") == Some(&Json::Bool(false));
-    let fold = |text: &str| {
-        if any_case { text.to_ascii_lowercase() } else { text.to_owned() }
+    let path = fold_case(request.path, any_case);
+    let text = |name: &str| {
+        let text = field(matching, name).and_then(Json::as_str);
+        text.map(|text| fold_case(text, any_case))
     };
-    let path = fold(request.path);
-    let text = |name: &str| field(matching, name).and_then(Json::as_str).map(fold);
     if let Some(prefix) = text("prefix") {
         return Some(path.starts_with(&prefix));
     }
@@ -398,23 +413,20 @@ fn has_header(matching: &Json, request: &Request<'_>) -> Option<bool> {
         name if OWN.iter().any(|own| name.starts_with(own)) => return None,
         name => request.field(name)?,
     };
-    let is_asked = |is_there: &Json| is_there.as_bool() == Some(!value.is_empty());
     let old = ["exact", "prefix", "suffix", "contains", "safe_regex"]
         .into_iter()
         .find_map(|how| Some((how, field(matching, &format!("{how}_match"))?)));
     let new = field(matching, "string_match");
-    let said = match (new, old, field(matching, "present_match")) {
+    let holds = match (new, old, field(matching, "present_match")) {
         (Some(matching), ..) => is_text(value, matching)?,
         (None, Some((how, pattern)), _) => is_so(value, how, pattern)?,
-        (None, None, Some(is_there)) => is_asked(is_there),
+        (None, None, Some(is_there)) => is_there.as_bool() == Some(!value.is_empty()),
         (None, None, None) if field(matching, "range_match").is_some() => return None,
         (None, None, None) => !value.is_empty(),
     };
-    match field(matching, "invert_match") == Some(&Json::Bool(true)) {
-        // Versions differ about what is not there.
-        true if value.is_empty() => None,
-        is_inverted => Some(said != is_inverted),
-    }
+    let is_inverted = field(matching, "invert_match") == Some(&Json::Bool(true));
+    // Versions differ about what is not there.
+    (!is_inverted || !value.is_empty()).then_some(holds != is_inverted)
 }
 
 /// Returns true if a text matches a `StringMatcher`; None if this cannot be determined.
@@ -422,46 +434,46 @@ fn is_text(value: &str, matching: &Json) -> Option<bool> {
     if field(matching, "ignore_case") == Some(&Json::Bool(true)) {
         return None;
     }
-    let known = ["exact", "prefix", "suffix", "contains", "safe_regex"];
-    let mut said = known.into_iter().filter_map(|how| Some((how, field(matching, how)?)));
-    said.next().and_then(|(how, pattern)| is_so(value, how, pattern))
+    let (how, pattern) = ["exact", "prefix", "suffix", "contains", "safe_regex"]
+        .into_iter()
+        .find_map(|how| Some((how, field(matching, how)?)))?;
+    is_so(value, how, pattern)
 }
 
 fn is_so(value: &str, how: &str, pattern: &Json) -> Option<bool> {
     // Of what is not there nothing is so.
     if how == "safe_regex" {
         let regex = field(pattern, "regex")?.as_str()?;
-        let found = is_found(&format!("^(?:{regex})$"), false, value)?;
-        return Some(found && !value.is_empty());
+        return Some(is_found(&format!("^(?:{regex})$"), false, value)? && !value.is_empty());
     }
-    let pattern = pattern.as_str()?;
+    let text = pattern.as_str()?;
     Some(
         !value.is_empty()
             && match how {
-                "exact" => value == pattern,
-                "prefix" => value.starts_with(pattern),
-                "suffix" => value.ends_with(pattern),
-                _ => value.contains(pattern),
+                "exact" => value == text,
+                "prefix" => value.starts_with(text),
+                "suffix" => value.ends_with(text),
+                _ => value.contains(text),
             },
     )
 }
 
 fn route_name(route: &Json) -> String {
     let matching = field(route, "match").unwrap_or(&Json::Null);
-    let known = ["prefix", "path", "path_separated_prefix"];
-    let mut said = known.iter().filter_map(|name| Some((name, field(matching, name)?.as_str()?)));
-    match said.next() {
+    let path = ["prefix", "path", "path_separated_prefix"]
+        .iter()
+        .find_map(|name| Some((name, field(matching, name)?.as_str()?)));
+    match path {
         Some((name, path)) => format!("route with {name} {path}"),
         None => "route".to_owned(),
     }
 }
 
 fn answer(route: &Json) -> Answer {
-    let has = |name: &str| field(route, name);
-    match has("direct_response") {
+    match field(route, "direct_response") {
         Some(response) => of_status(field(response, "status"), 200),
-        None if has("redirect").is_some() => Answer::Redirects,
-        None if has("route").is_some() => Answer::Passes,
+        None if field(route, "redirect").is_some() => Answer::Redirects,
+        None if field(route, "route").is_some() => Answer::Passes,
         None => Answer::Unknown,
     }
 }

@@ -59,16 +59,16 @@ pub(super) fn is_constant(value: &Json, name: &str, number: u64) -> bool {
 }
 
 /// Result of following a pointer.
-pub(super) enum Found<'n> {
+pub(super) enum Lookup<'n> {
     /// A value is there, in this place.
-    There(Place<'n>),
+    There(NodePosition<'n>),
     /// No value is there: the deepest value on the way, and the number of steps that lead to it.
-    Missing(Place<'n>, usize),
+    Missing(NodePosition<'n>, usize),
 }
 
 /// A value, and the collection that it is in with its index there.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'n> {
+pub(super) struct NodePosition<'n> {
     pub(super) node: &'n Node,
     pub(super) holder: Option<(&'n Node, usize)>,
 }
@@ -90,40 +90,42 @@ impl<'n> Finder<'n> {
     ///
     /// # Errors
     /// Returns an error if the way leads through a value that is no collection, or past the end of a list.
-    pub(super) fn find(&mut self, pointer: &Pointer) -> Result<Found<'n>, ConfigurationError> {
-        let mut place = Place { node: &self.tree.root, holder: None };
+    pub(super) fn find(&mut self, pointer: &Pointer) -> Result<Lookup<'n>, ConfigurationError> {
+        let mut current = NodePosition { node: &self.tree.root, holder: None };
         for (steps, token) in pointer.tokens().iter().enumerate() {
-            let node = self.enter(place.node);
-            place.node = node;
+            let node = self.enter(current.node);
+            current.node = node;
             let (next, index) = match &node.value {
                 Value::Map { entries, .. } => match position(entries, token) {
                     Some(index) => (&entries[index].value, index),
                     None if token == FIRST => continue,
-                    None => return Ok(Found::Missing(place, steps)),
+                    None => return Ok(Lookup::Missing(current, steps)),
                 },
-                Value::List(_) if token == BEHIND => return Ok(Found::Missing(place, steps)),
+                Value::List(_) if token == BEHIND => return Ok(Lookup::Missing(current, steps)),
                 Value::List(items) => {
                     match token.parse().ok().and_then(|i: usize| Some((items.get(i)?, i))) {
                         Some(item) => item,
                         None => {
-                            let what = format!("`{}` has no item {token}", pointer.first(steps));
+                            let message = format!("`{}` has no item {token}", pointer.first(steps));
                             let hint = format!("it has {}, counted from 0", items.len());
-                            return Err(error(self.file, node.span.start, what).hint(hint));
+                            return Err(error(self.file, node.span.start, message).hint(hint));
                         }
                     }
                 }
-                _ if self.tree.meaning(node).is_null() => return Ok(Found::Missing(place, steps)),
+                _ if self.tree.meaning(node).is_null() => {
+                    return Ok(Lookup::Missing(current, steps));
+                }
                 _ => {
-                    let what = format!(
+                    let message = format!(
                         "`{}` is not an object, so it has no `{token}`",
                         pointer.first(steps)
                     );
-                    return Err(error(self.file, node.span.start, what));
+                    return Err(error(self.file, node.span.start, message));
                 }
             };
-            place = Place { node: next, holder: Some((node, index)) };
+            current = NodePosition { node: next, holder: Some((node, index)) };
         }
-        Ok(Found::There(place))
+        Ok(Lookup::There(current))
     }
 
     /// Returns the node that `node` stands for, and records that its contents will be changed.
@@ -147,10 +149,10 @@ impl<'n> Finder<'n> {
             let all = self.tree.references.get(anchor).copied().unwrap_or_default();
             if places.len() < all {
                 let at = places.first().copied().unwrap_or_default();
-                let what = "this value is shared by an anchor and its aliases, \
+                let message = "this value is shared by an anchor and its aliases, \
                             and not all of them are to be changed";
                 let hint = "write the value out where it is to differ";
-                return Err(error(self.file, at, what).hint(hint));
+                return Err(error(self.file, at, message).hint(hint));
             }
         }
         Ok(())

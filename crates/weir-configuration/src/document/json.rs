@@ -19,10 +19,10 @@ pub(super) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
     }
     serde_json::from_str::<serde_json::Value>(&file.text).map_err(|e| {
         let at = byte_of(&file.text, e.line(), e.column());
-        let said = e.to_string();
-        let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
-        let what = format!("this is not JSON: {said}");
-        error(file, at, what).hint("check commas, quotes and braces here and in the line above")
+        let text = e.to_string();
+        let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
+        let message = format!("this is not JSON: {reason}");
+        error(file, at, message).hint("check commas, quotes and braces here and in the line above")
     })?;
     Ok(Reader { text: &file.text, at: 0 }.node())
 }
@@ -30,9 +30,8 @@ pub(super) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
 /// Converts a position from serde_json to a byte offset. serde_json counts columns in bytes, and includes the one that
 /// it complains about.
 fn byte_of(text: &str, line: usize, column: usize) -> usize {
-    let at = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>()
-        + column.saturating_sub(1);
-    let at = at.min(text.len());
+    let before: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let at = (before + column.saturating_sub(1)).min(text.len());
     (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
@@ -104,9 +103,9 @@ impl Reader<'_> {
     }
 
     fn word(&mut self) -> Value {
-        let rest = &self.text[self.at..];
-        let is_over = |c: char| c.is_ascii_whitespace() || matches!(c, ',' | ']' | '}');
-        let word = &rest[..rest.find(is_over).unwrap_or(rest.len())];
+        let tail = &self.text[self.at..];
+        let end = tail.find(|c: char| c.is_ascii_whitespace() || matches!(c, ',' | ']' | '}'));
+        let word = &tail[..end.unwrap_or(tail.len())];
         self.at += word.len();
         Value::Scalar { text: word.to_owned(), style: Style::Plain }
     }

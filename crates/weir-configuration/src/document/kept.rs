@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use super::find::{Finder, Found};
+use super::find::{Finder, Lookup};
 use super::set::Edit;
-use super::tree::{Node, Tree, Value};
+use super::tree::{Node, Tree, Value, camel, position};
 use crate::place::{LEAVE_OUT, error};
 use crate::{ConfigurationError, SourceFile};
 
 /// A value that is kept.
-pub(super) struct Kept<'n> {
+pub(super) struct RetainedValue<'n> {
     /// Key of the value, or of the list that the value is in.
     pub(super) key: &'n str,
     /// Key of the object that contains `key`.
@@ -20,7 +20,7 @@ pub(super) struct Kept<'n> {
     pub(super) node: &'n Node,
 }
 
-impl Kept<'_> {
+impl RetainedValue<'_> {
     /// Returns the text of a scalar; empty for a collection and an alias.
     pub(super) fn text(&self) -> &str {
         match &self.node.value {
@@ -28,12 +28,25 @@ impl Kept<'_> {
             _ => "",
         }
     }
+
+    /// Returns true if the key is one of a list, in either spelling; `, ` separates the names.
+    pub(super) fn is(&self, names: &str) -> bool {
+        names.split(", ").any(|name| self.key == name || self.key == camel(name))
+    }
+
+    /// Returns true for an object with a key, in either spelling.
+    pub(super) fn has(&self, name: &str) -> bool {
+        match &self.node.value {
+            Value::Map { entries, .. } => position(entries, name).is_some(),
+            _ => false,
+        }
+    }
 }
 
 /// Rules of a dialect about the values that its copies may keep.
-pub(super) struct Known {
+pub(super) struct ForeignCheck {
     /// Returns the reason why a copy must not keep a value; None if it may.
-    pub(super) foreign: fn(&Kept<'_>) -> Option<String>,
+    pub(super) foreign: fn(&RetainedValue<'_>) -> Option<String>,
     /// Hint in addition to leaving the value out.
     pub(super) hint: &'static str,
 }
@@ -47,19 +60,19 @@ pub(super) fn check(
     file: &SourceFile,
     tree: &Tree,
     edits: &[Edit],
-    known: &Known,
+    known: &ForeignCheck,
 ) -> Result<(), ConfigurationError> {
     let mut finder = Finder::new(file, tree);
-    let mut gone = BTreeSet::new();
+    let mut replaced = BTreeSet::new();
     for edit in edits {
         // An object that is to be there keeps what is in it.
         let is_kept = edit.value.as_deref() == Some("{}");
-        if let (Ok(Found::There(place)), false) = (finder.find(&edit.at), is_kept) {
-            gone.insert(place_of(place.node));
+        if let (Ok(Lookup::There(place)), false) = (finder.find(&edit.at), is_kept) {
+            replaced.insert(place_of(place.node));
         }
     }
     let foreign = known.foreign;
-    let search = Search { gone, foreign };
+    let search = Search { gone: replaced, foreign };
     match search.below(&tree.root, ["", ""], tree.root.span.start) {
         None => Ok(()),
         Some((at, what)) => Err(error(file, at, what).hint(format!("{LEAVE_OUT}{}", known.hint))),
@@ -68,7 +81,7 @@ pub(super) fn check(
 
 struct Search {
     gone: BTreeSet<(usize, usize, bool)>,
-    foreign: fn(&Kept<'_>) -> Option<String>,
+    foreign: fn(&RetainedValue<'_>) -> Option<String>,
 }
 
 impl Search {
@@ -77,9 +90,9 @@ impl Search {
         if self.gone.contains(&place_of(node)) {
             return None;
         }
-        let kept = Kept { key, outer, at, node };
-        if let Some(what) = (self.foreign)(&kept) {
-            return Some((kept.at, what));
+        let part = RetainedValue { key, outer, at, node };
+        if let Some(what) = (self.foreign)(&part) {
+            return Some((part.at, what));
         }
         match &node.value {
             Value::Map { entries, .. } => entries.iter().find_map(|entry| {

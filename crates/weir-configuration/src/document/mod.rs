@@ -46,7 +46,9 @@ use weir_model::study::AskSpec;
 
 use crate::asked::{Request, look_up};
 use crate::replaced::Replacements;
-use crate::{Asked, ConfigurationError, Listener, PemLocation, ShownCertificate, Source, place};
+use crate::{
+    ConfigurationError, Listener, PemLocation, RequestOutcome, ShownCertificate, Source, place,
+};
 use find::{field, get};
 use tree::Tree;
 
@@ -78,8 +80,8 @@ pub fn listeners(source: &Source, dialect: Dialect) -> Result<Vec<Listener>, Con
     let json = tree.meaning(&tree.root);
     let parts = (source, &tree, &json);
     Ok(match dialect {
-        Dialect::Envoy => envoy::document(parts).doors.listeners(),
-        Dialect::Caddy => caddy::document(parts, true).doors.listeners(),
+        Dialect::Envoy => envoy::document(parts).candidates.listeners(),
+        Dialect::Caddy => caddy::document(parts, true).candidates.listeners(),
     })
 }
 
@@ -92,15 +94,14 @@ pub fn asked(
     source: &Source,
     dialect: Dialect,
     ask: &AskSpec,
-) -> Result<Vec<Asked>, ConfigurationError> {
+) -> Result<Vec<RequestOutcome>, ConfigurationError> {
     let tree = Tree::parse(&source.files[0], dialect.format(&source.files[0].path))?;
     let json = tree.meaning(&tree.root);
     let parts = (source, &tree, &json);
     match dialect {
         Dialect::Envoy => look_up(&envoy::document(parts), ask),
         Dialect::Caddy => {
-            let found = caddy::with_document(parts, ask.tls, |it| look_up(it, ask));
-            found.map(|(_, asked)| asked)
+            caddy::with_document(parts, ask.tls, |it| look_up(it, ask)).map(|(_, asked)| asked)
         }
     }
 }
@@ -122,14 +123,14 @@ pub fn certificates(
     };
     let places = match dialect {
         Dialect::Envoy => {
-            let asked = look_up(&document, ask)?;
-            let first = asked.first();
-            first.map_or_else(Vec::new, |asked| envoy_certificates::certificates(&document, asked))
+            let answers = look_up(&document, ask)?;
+            answers
+                .first()
+                .map_or_else(Vec::new, |asked| envoy_certificates::certificates(&document, asked))
         }
         Dialect::Caddy => {
             let all = caddy_replaced::certificates(&json).into_iter();
-            let value = |at: &Pointer| get(&json, at).cloned().unwrap_or_default();
-            all.map(|at| (at.clone(), value(&at))).collect()
+            all.map(|at| (at.clone(), get(&json, &at).cloned().unwrap_or_default())).collect()
         }
     };
     let shown = places.into_iter().map(|(at, value)| {
@@ -170,8 +171,8 @@ pub fn replaced(
     let (document, asked) = match dialect {
         Dialect::Envoy => {
             let document = envoy::document(parts);
-            let asked = look_up(&document, ask)?;
-            (document, asked)
+            let answers = look_up(&document, ask)?;
+            (document, answers)
         }
         Dialect::Caddy => caddy::with_document(parts, ask.tls, |it| look_up(it, ask))?,
     };
@@ -179,9 +180,9 @@ pub fn replaced(
         Dialect::Envoy => envoy_replaced::add,
         Dialect::Caddy => caddy_replaced::add,
     };
-    let mut found = Replacements::new(source);
+    let mut replacements = Replacements::new(source);
     for (request, asked) in Request::all(ask).zip(&asked) {
-        add(&document, (&request, asked), &mut found);
+        add(&document, (&request, asked), &mut replacements);
     }
-    Ok(found.done())
+    Ok(replacements.done())
 }

@@ -33,8 +33,7 @@ impl Pointer {
 
     /// Returns this pointer followed by another one.
     pub fn join(&self, below: impl Into<Pointer>) -> Pointer {
-        let below = below.into().0;
-        Pointer(self.0.iter().cloned().chain(below).collect())
+        Pointer(self.0.iter().cloned().chain(below.into().0).collect())
     }
 
     /// Returns true if this pointer continues `other`, in either spelling of Envoy's fields.
@@ -67,7 +66,8 @@ impl From<&Pointer> for Pointer {
 
 impl fmt::Display for Pointer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let escaped = |token: &String| token.replace('~', "~0").replace('/', "~1");
-        self.0.iter().try_for_each(|token| write!(f, "/{}", escaped(token)))
+        self.0
+            .iter()
+            .try_for_each(|token| write!(f, "/{}", token.replace('~', "~0").replace('/', "~1")))
     }
 }

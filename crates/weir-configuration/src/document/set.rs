@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json};
 
-use super::find::{Finder, Found, Place};
+use super::find::{Finder, Lookup, NodePosition};
 use super::pointer::Pointer;
 use super::setter::{Setter, within_another};
 use super::tree::{Format, Node, Tree, Value};
@@ -67,10 +67,10 @@ pub(super) fn set_in(
 ) -> Result<Source, ConfigurationError> {
     let (gone, come): (Vec<_>, Vec<_>) = edits.iter().partition(|edit| edit.value.is_none());
     let source = put(source, tree, format, &come)?;
-    let gone: BTreeSet<&Pointer> = gone.into_iter().map(|edit| &edit.at).collect();
+    let removed: BTreeSet<&Pointer> = gone.into_iter().map(|edit| &edit.at).collect();
     // What is within something that goes, goes with it; in this order it comes right behind.
     let mut outer: Vec<&Pointer> = Vec::new();
-    for at in gone {
+    for at in removed {
         if !outer.last().is_some_and(|last| at.is_below(last)) {
             outer.push(at);
         }
@@ -92,8 +92,8 @@ fn put(
         changes.add(edit, &mut finder, tree, file)?;
     }
     let Changes { replaced, missing } = changes;
-    let replaced = shared(&mut finder, replaced);
-    apart(file, tree, &replaced, missing.values())?;
+    let replaced = drop_followers(&mut finder, replaced);
+    check_apart(file, tree, &replaced, missing.values())?;
     for (place, value) in replaced {
         setter.replace(place, &value)?;
     }
@@ -109,9 +109,9 @@ fn put(
 #[derive(Default)]
 struct Changes<'n> {
     /// Places whose values are replaced, with the new values.
-    replaced: Vec<(Place<'n>, Json)>,
+    replaced: Vec<(NodePosition<'n>, Json)>,
     /// Missing values, by the node that they are missing from. Several edits can share a part of their way.
-    missing: BTreeMap<(usize, bool), (Place<'n>, Map<String, Json>)>,
+    missing: BTreeMap<(usize, bool), (NodePosition<'n>, Map<String, Json>)>,
 }
 
 impl<'n> Changes<'n> {
@@ -122,46 +122,45 @@ impl<'n> Changes<'n> {
         tree: &'n Tree,
         file: &SourceFile,
     ) -> Result<(), ConfigurationError> {
-        let value = parsed(edit, file)?;
+        let value = parse_value(edit, file)?;
         let (place, steps) = match finder.find(&edit.at)? {
-            Found::There(place) if is_so(&tree.meaning(place.node), &value) => return Ok(()),
+            Lookup::There(place) if is_so(&tree.meaning(place.node), &value) => return Ok(()),
             // Something can be put into it too.
-            Found::There(place) if is_empty(&value) && tree.meaning(place.node).is_null() => {
+            Lookup::There(place) if is_empty(&value) && tree.meaning(place.node).is_null() => {
                 finder.enter(place.node);
                 (place, edit.at.tokens().len())
             }
-            Found::There(place) => {
+            Lookup::There(place) => {
                 self.replaced.push((place, value));
                 return Ok(());
             }
-            Found::Missing(place, steps) => (place, steps),
+            Lookup::Missing(place, steps) => (place, steps),
         };
         let missing = self.missing.entry(begin(place.node));
         let (_, map) = missing.or_insert((place, Map::new()));
         if nest(map, &edit.at.tokens()[steps..], value) {
             return Ok(());
         }
-        let what = format!("`{}` is to be put into something that is not an object", edit.at);
-        Err(about(&file.path, what))
+        let message = format!("`{}` is to be put into something that is not an object", edit.at);
+        Err(about(&file.path, message))
     }
 }
 
 /// Checks that no missing value belongs into a value that is to be replaced.
-fn apart<'n>(
+fn check_apart<'n>(
     file: &SourceFile,
     tree: &Tree,
-    replaced: &[(Place<'_>, Json)],
-    missing: impl Iterator<Item = &'n (Place<'n>, Map<String, Json>)>,
+    replaced: &[(NodePosition<'_>, Json)],
+    missing: impl Iterator<Item = &'n (NodePosition<'n>, Map<String, Json>)>,
 ) -> Result<(), ConfigurationError> {
     let ranges = replaced.iter().map(|(place, _)| &place.node.span);
     let ranges: BTreeMap<usize, usize> = ranges.map(|span| (span.start, span.end)).collect();
     for (place, _) in missing {
         let span = &tree.resolve(place.node).span;
         let around = ranges.range(..=span.start).next_back();
-        let is_within = |(&start, &end): (&usize, &usize)| {
+        if around.is_some_and(|(&start, &end)| {
             span.end <= end && (span.start < end || span.start == start)
-        };
-        if around.is_some_and(is_within) {
+        }) {
             return Err(within_another(file, span.start));
         }
     }
@@ -178,14 +177,16 @@ fn is_empty(value: &Json) -> bool {
 }
 
 /// Returns the replacements without those of aliases whose anchor gets the same value.
-fn shared<'n>(finder: &mut Finder<'n>, replaced: Vec<(Place<'n>, Json)>) -> Vec<(Place<'n>, Json)> {
-    let value_at = |anchor: usize| {
-        let at = replaced.iter().find(|(place, _)| place.node.anchor == Some(anchor));
-        at.map(|(_, value)| value.clone())
-    };
+fn drop_followers<'n>(
+    finder: &mut Finder<'n>,
+    replaced: Vec<(NodePosition<'n>, Json)>,
+) -> Vec<(NodePosition<'n>, Json)> {
     let (following, rest): (Vec<_>, Vec<_>) =
         replaced.iter().cloned().partition(|(place, value)| match place.node.value {
-            Value::Alias(anchor) => value_at(anchor).as_ref() == Some(value),
+            Value::Alias(anchor) => replaced
+                .iter()
+                .find(|(place, _)| place.node.anchor == Some(anchor))
+                .is_some_and(|(_, anchored)| anchored == value),
             _ => false,
         });
     for (place, _) in following.iter().chain(rest.iter().filter(|(p, _)| p.node.anchor.is_some())) {
@@ -194,7 +195,7 @@ fn shared<'n>(finder: &mut Finder<'n>, replaced: Vec<(Place<'n>, Json)>) -> Vec<
     rest
 }
 
-fn parsed(edit: &Edit, file: &SourceFile) -> Result<Json, ConfigurationError> {
+fn parse_value(edit: &Edit, file: &SourceFile) -> Result<Json, ConfigurationError> {
     let text = edit.value.as_deref().unwrap_or_default();
     serde_json::from_str(text).map_err(|e| {
         about(&file.path, format!("the value `{text}` for `{}` is not JSON: {e}", edit.at))
@@ -256,18 +257,18 @@ fn take(
     let mut setter = Setter::new(file, &tree, format);
     // By where an object or list begins: itself, and which of its entries go. Several ways can lead to one,
     // by aliases.
-    let mut gone: BTreeMap<(usize, bool), (&Node, BTreeSet<usize>)> = BTreeMap::new();
+    let mut removed: BTreeMap<(usize, bool), (&Node, BTreeSet<usize>)> = BTreeMap::new();
     for pointer in pointers {
         // Inside something that is no object there is nothing to take out.
-        if let Ok(Found::There(place)) = finder.find(pointer)
+        if let Ok(Lookup::There(place)) = finder.find(pointer)
             && let Some((holder, index)) = place.holder
         {
             let key = begin(holder);
-            let (_, entries) = gone.entry(key).or_insert((holder, BTreeSet::new()));
+            let (_, entries) = removed.entry(key).or_insert((holder, BTreeSet::new()));
             entries.insert(index);
         }
     }
-    for (holder, indices) in gone.into_values() {
+    for (holder, indices) in removed.into_values() {
         setter.remove(holder, &indices);
     }
     setter.done(source)

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value as Json};
 
-use super::find::Place;
+use super::find::NodePosition;
 use super::tree::{Format, Node, Style, Tree, Value};
 use super::write::Layout;
 use crate::place::{error, line_end};
@@ -40,9 +40,9 @@ impl<'n> Setter<'n> {
     /// Returns an error if something is to be changed within a part that is to be replaced or taken out.
     pub(super) fn done(mut self, source: &Source) -> Result<Source, ConfigurationError> {
         // Several ways can lead to one value, by aliases.
-        let mut seen = BTreeSet::new();
+        let mut ranges = BTreeSet::new();
         self.splices.retain(|splice| {
-            splice.range.is_empty() || seen.insert((splice.range.start, splice.range.end))
+            splice.range.is_empty() || ranges.insert((splice.range.start, splice.range.end))
         });
         self.splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
         let mut pairs = self.splices.windows(2);
@@ -74,8 +74,8 @@ impl<'n> Setter<'n> {
 
     /// Returns the end of the line that contains `at`, before its line end.
     fn end_of_line(&self, at: usize) -> usize {
-        let rest = &self.file.text[at..];
-        let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
+        let tail = &self.file.text[at..];
+        let line = &tail[..tail.find('\n').unwrap_or(tail.len())];
         at + line.trim_end_matches('\r').len()
     }
 
@@ -86,7 +86,7 @@ impl<'n> Setter<'n> {
 
     pub(super) fn replace(
         &mut self,
-        place: Place<'_>,
+        place: NodePosition<'_>,
         value: &Json,
     ) -> Result<(), ConfigurationError> {
         let node = place.node;
@@ -97,8 +97,8 @@ impl<'n> Setter<'n> {
         let is_collection = value.is_object() || value.is_array();
         match &node.value {
             Value::Scalar { style: Style::Block, .. } => {
-                let what = "this value is written as a block with `|` or `>`";
-                Err(error(self.file, node.span.start, what).hint("write it in quotes"))
+                let message = "this value is written as a block with `|` or `>`";
+                Err(error(self.file, node.span.start, message).hint("write it in quotes"))
             }
             Value::Scalar { style, .. } if !is_collection && !node.span.is_empty() => {
                 self.splice(node.span.clone(), self.layout.scalar(value, *style));
@@ -127,7 +127,7 @@ impl<'n> Setter<'n> {
     }
 
     /// Replaces everything behind a key in YAML's block style.
-    fn replace_after_colon(&mut self, place: Place<'_>, value: &Json) {
+    fn replace_after_colon(&mut self, place: NodePosition<'_>, value: &Json) {
         let Some((Node { value: Value::Map { entries, .. }, .. }, index)) = place.holder else {
             return;
         };
@@ -141,14 +141,15 @@ impl<'n> Setter<'n> {
     }
 
     fn of_another_kind(&self, anchored: &Node) -> ConfigurationError {
-        let what = "this value has an anchor, and its place would be taken by one of another kind";
-        error(self.file, anchored.span.start, what).hint("write the value out")
+        let message =
+            "this value has an anchor, and its place would be taken by one of another kind";
+        error(self.file, anchored.span.start, message).hint("write the value out")
     }
 
     /// Writes entries into an object that does not have them, or items behind the last one of a list.
     pub(super) fn insert(
         &mut self,
-        place: Place<'_>,
+        place: NodePosition<'_>,
         values: &Map<String, Json>,
     ) -> Result<(), ConfigurationError> {
         let node = self.tree.resolve(place.node);
@@ -200,31 +201,34 @@ impl<'n> Setter<'n> {
         let start = first.span.start;
         if is_block(list) {
             let indent = self.indent(self.dash(start));
-            let line = |value: &Json| {
+            let end = self.end_of_block(last.span.end);
+            let lines = values.map(|value| {
                 let item = self.layout.item(value, &indent);
                 format!("{}{indent}- {item}", self.layout.line_end)
-            };
-            let end = self.end_of_block(last.span.end);
-            return self.splice(end..end, values.map(line).collect());
+            });
+            let text = lines.collect();
+            return self.splice(end..end, text);
         }
         let indent = self.starts_line(start).then(|| self.indent(start));
-        let item = |value: &Json| match &indent {
-            Some(indent) => {
-                let value = self.layout.collection(value, indent);
-                format!(",{}{indent}{value}", self.layout.line_end)
-            }
-            None => format!(", {}", self.layout.flow(value)),
-        };
+        let text = values
+            .map(|value| match &indent {
+                Some(indent) => {
+                    let value = self.layout.collection(value, indent);
+                    format!(",{}{indent}{value}", self.layout.line_end)
+                }
+                None => format!(", {}", self.layout.flow(value)),
+            })
+            .collect();
         let end = last.span.end;
-        self.splice(end..end, values.map(item).collect());
+        self.splice(end..end, text);
     }
 
     /// Returns the position of the dash of an item that begins at `at` in block style.
     fn dash(&self, at: usize) -> usize {
         let before = &self.file.text[..at];
         let line = before.rfind('\n').map_or(0, |i| i + 1);
-        let rest = before[line..].trim_start_matches([' ', '-']);
-        let head = &before[..before.len() - rest.len()];
+        let content = before[line..].trim_start_matches([' ', '-']);
+        let head = &before[..before.len() - content.len()];
         head.trim_end().rfind('-').unwrap_or(at)
     }
 
@@ -238,7 +242,7 @@ impl<'n> Setter<'n> {
     /// Writes entries into an object that has none, or into a null that becomes an object.
     fn fill(
         &mut self,
-        place: Place<'_>,
+        place: NodePosition<'_>,
         values: &Map<String, Json>,
     ) -> Result<(), ConfigurationError> {
         if place.node.anchor.is_some() {
@@ -262,7 +266,7 @@ impl<'n> Setter<'n> {
 
     /// Writes a YAML value in brackets. If the key has no value yet, the new one goes behind the colon; `{key}` has no
     /// colon either.
-    fn splice_flow(&mut self, place: Place<'_>, value: String) {
+    fn splice_flow(&mut self, place: NodePosition<'_>, value: String) {
         let span = place.node.span.clone();
         let key = place.holder.and_then(|(holder, index)| match &holder.value {
             Value::Map { entries, .. } if span.is_empty() => Some(entries[index].key_span.end),
@@ -272,8 +276,8 @@ impl<'n> Setter<'n> {
             return self.splice(span, value);
         };
         let behind = &self.file.text[key..];
-        let rest = behind.trim_start();
-        match rest.strip_prefix(':') {
+        let trimmed = behind.trim_start();
+        match trimmed.strip_prefix(':') {
             Some(rest) => {
                 let colon = key + behind.len() - rest.len();
                 self.splice(colon..colon, format!(" {value}"));
@@ -284,8 +288,8 @@ impl<'n> Setter<'n> {
 
     /// Takes entries out of an object, or items out of a list.
     pub(super) fn remove(&mut self, holder: &Node, indices: &BTreeSet<usize>) {
-        let parts = parts(holder);
-        let Some(kept) = (0..parts.len()).find(|index| !indices.contains(index)) else {
+        let spans = parts(holder);
+        let Some(kept) = (0..spans.len()).find(|index| !indices.contains(index)) else {
             return match (is_block(holder), &holder.value) {
                 (false, _) => {
                     self.splice(holder.span.start + 1..holder.span.end - 1, String::new());
@@ -299,17 +303,17 @@ impl<'n> Setter<'n> {
         };
         if kept > 0 {
             // The first that stays takes their place.
-            self.splice(parts[0].start..parts[kept].start, String::new());
+            self.splice(spans[0].start..spans[kept].start, String::new());
         }
         for &index in indices.range(kept..) {
-            let Range { start, end } = parts[index];
+            let Range { start, end } = spans[index];
             let range = if is_block(holder) {
                 let before = &self.file.text[..start];
                 let line = before.trim_end_matches([' ', '\t', '-']);
                 let start = line.trim_end_matches('\n').trim_end_matches('\r').len();
                 start..self.end_of_block(end)
             } else {
-                parts[index - 1].end..end
+                spans[index - 1].end..end
             };
             self.splice(range, String::new());
         }
@@ -334,8 +338,8 @@ fn more(layout: Layout<'_>, values: &Map<String, Json>, indent: Option<String>) 
 
 /// Returns the error for two changes that cannot both be made, at the place of the inner one.
 pub(super) fn within_another(file: &SourceFile, at: usize) -> ConfigurationError {
-    let what = "this is to be changed, and what it is in to be replaced as a whole";
-    error(file, at, what).hint("make one of the two changes in the file by hand")
+    let message = "this is to be changed, and what it is in to be replaced as a whole";
+    error(file, at, message).hint("make one of the two changes in the file by hand")
 }
 
 /// Returns the byte ranges of a collection's parts: of its keys with their values, or of its items.
@@ -385,12 +389,14 @@ fn dashes_at_key(file: &SourceFile, node: &Node) -> Option<bool> {
     let Value::Map { entries, flow: false } = &node.value else {
         return None;
     };
-    let column = |at: usize| at - file.text[..at].rfind('\n').map_or(0, |end| end + 1);
-    let is_list = |node: &Node| matches!(node.value, Value::List(_)) && is_block(node);
-    let entry = entries.iter().find(|entry| is_list(&entry.value))?;
+    let entry = entries
+        .iter()
+        .find(|entry| matches!(entry.value.value, Value::List(_)) && is_block(&entry.value))?;
     let first = file.text[..entry.value.span.start].trim_end_matches([' ', '-']);
     let dash = first.len() + file.text[first.len()..].find('-')?;
-    Some(column(dash) == column(entry.key_span.start))
+    let [dash, key] = [dash, entry.key_span.start]
+        .map(|at| at - file.text[..at].rfind('\n').map_or(0, |end| end + 1));
+    Some(dash == key)
 }
 
 /// Returns true if there is a blank behind the opening brace; None if this is no object in braces on one line.
@@ -426,12 +432,11 @@ fn unit<'t>(file: &'t SourceFile, tree: &Tree) -> &'t str {
         Value::Map { entries, .. } => entries.first(),
         _ => None,
     });
-    let blanks = |at: usize| {
+    let unit = entries.first().into_iter().chain(inner).find_map(|entry| {
+        let at = entry.key_span.start;
         let line = file.text[..at].rfind('\n')? + 1;
         let before = &file.text[line..at];
         (!before.is_empty() && before.trim().is_empty()).then_some(before)
-    };
-    let unit =
-        entries.first().into_iter().chain(inner).find_map(|entry| blanks(entry.key_span.start));
+    });
     unit.unwrap_or("  ")
 }

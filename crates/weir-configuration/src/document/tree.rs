@@ -134,6 +134,12 @@ struct Extent {
     depth: usize,
 }
 
+impl Extent {
+    fn of_text(bytes: usize) -> Extent {
+        Extent { values: 1, bytes, depth: 1 }
+    }
+}
+
 /// Sizes of all nodes with anchors, by anchor. Anchors precede their aliases in the text.
 struct Extents<'f> {
     file: &'f SourceFile,
@@ -152,31 +158,29 @@ impl<'f> Extents<'f> {
     /// # Errors
     /// Returns an error, with the place, if a node stands for more than a configuration needs, or for itself.
     fn measure(&mut self, node: &Node) -> Result<Extent, ConfigurationError> {
-        let text = |bytes: usize| Extent { values: 1, bytes, depth: 1 };
-        let own = match &node.value {
-            Value::Scalar { text: own, .. } => text(own.len()),
+        let extent = match &node.value {
+            Value::Scalar { text, .. } => Extent::of_text(text.len()),
             Value::Alias(anchor) => *self.of.get(anchor).ok_or_else(|| {
-                let what = "this alias stands within the value that it stands for";
-                error(self.file, node.span.start, what).hint("write out what is meant")
+                let message = "this alias stands within the value that it stands for";
+                error(self.file, node.span.start, message).hint("write out what is meant")
             })?,
             Value::List(items) => {
-                let mut items = items.iter();
-                items.try_fold(text(0), |sum, item| self.add(sum, 0, item))?
+                items.iter().try_fold(Extent::of_text(0), |sum, item| self.add(sum, 0, item))?
             }
             Value::Map { entries, .. } => {
-                let mut entries = entries.iter();
-                entries
-                    .try_fold(text(0), |sum, entry| self.add(sum, entry.key.len(), &entry.value))?
+                entries.iter().try_fold(Extent::of_text(0), |sum, entry| {
+                    self.add(sum, entry.key.len(), &entry.value)
+                })?
             }
         };
         if let Some(anchor) = node.anchor {
-            self.of.insert(anchor, own);
-            self.anchored += own.values;
+            self.of.insert(anchor, extent);
+            self.anchored += extent.values;
             if self.anchored > MOST_VALUES {
                 return Err(self.too_much(node, "too many values have anchors"));
             }
         }
-        Ok(own)
+        Ok(extent)
     }
 
     /// Returns the sum with one more item, and the length of its key.
@@ -240,8 +244,11 @@ pub(super) fn plain(text: &str) -> Json {
 /// Returns the index of a key among entries. Envoy reads both spellings of its fields, `connect_timeout` and
 /// `connectTimeout`.
 pub(super) fn position(entries: &[Entry], key: &str) -> Option<usize> {
-    let find = |key: &str| entries.iter().position(|entry| entry.key == key);
-    find(key).or_else(|| find(&camel(key)))
+    let exact = entries.iter().position(|entry| entry.key == key);
+    exact.or_else(|| {
+        let other_spelling = camel(key);
+        entries.iter().position(|entry| entry.key == other_spelling)
+    })
 }
 
 /// Converts a key to camel case: `connectTimeout` for `connect_timeout`.

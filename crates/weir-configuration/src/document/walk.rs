@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::Value as Json;
 
-use super::find::{Finder, Found};
+use super::find::{Finder, Lookup};
 use super::pointer::Pointer;
 use super::tree::Tree;
 use crate::SourceFile;
@@ -37,7 +37,7 @@ impl Visit {
 /// Returns the byte range of a value; `0..0` if it is not there.
 pub(super) fn span_of(file: &SourceFile, tree: &Tree, at: &Pointer) -> Range<usize> {
     match Finder::new(file, tree).find(at) {
-        Ok(Found::There(place)) => place.node.span.clone(),
+        Ok(Lookup::There(place)) => place.node.span.clone(),
         _ => 0..0,
     }
 }

@@ -39,23 +39,22 @@ impl Layout<'_> {
     /// Returns a value as JSON, on as many lines as the document would use, the first one not indented.
     pub(super) fn brackets(&self, value: &Json, indent: &str) -> String {
         let inner = format!("{indent}{}", self.unit);
-        let item = |value: &Json| self.brackets(value, &inner);
         let (open, items, close) = match value {
             Json::Object(map) if !map.is_empty() && self.many_lines => (
                 "{",
                 map.iter()
-                    .map(|(key, value)| format!("{}: {}", quoted(key), item(value)))
+                    .map(|(key, value)| format!("{}: {}", quote(key), self.brackets(value, &inner)))
                     .collect::<Vec<_>>(),
                 "}",
             ),
             Json::Array(list) if !list.is_empty() && self.many_lines && !self.is_short(list) => {
-                ("[", list.iter().map(item).collect(), "]")
+                ("[", list.iter().map(|value| self.brackets(value, &inner)).collect(), "]")
             }
-            _ => return spaced(value),
+            _ => return print_spaced(value),
         };
         let end = self.line_end;
-        let items = items.join(&format!(",{end}{inner}"));
-        format!("{open}{end}{inner}{items}{end}{indent}{close}")
+        let joined = items.join(&format!(",{end}{inner}"));
+        format!("{open}{end}{inner}{joined}{end}{indent}{close}")
     }
 
     fn is_short(&self, list: &[Json]) -> bool {
@@ -71,7 +70,7 @@ impl Layout<'_> {
         if self.format == Format::Yaml && !self.quotes && is_plain(key) {
             key.to_owned()
         } else {
-            quoted(key)
+            quote(key)
         }
     }
 
@@ -104,7 +103,7 @@ impl Layout<'_> {
     /// Returns a value on one line.
     pub(super) fn flow(&self, value: &Json) -> String {
         if self.format == Format::Json || self.quotes {
-            return spaced(value);
+            return print_spaced(value);
         }
         match value {
             Json::Object(map) if !map.is_empty() => {
@@ -126,11 +125,13 @@ impl Layout<'_> {
     /// Returns the text behind a key in YAML's block style, when the key is indented by `indent`.
     pub(super) fn after_colon(&self, value: &Json, indent: &str) -> String {
         let inner = format!("{indent}{}", self.unit);
-        let line = |text: String| format!("{}{inner}{text}", self.line_end);
         match value {
-            Json::Object(map) if !map.is_empty() => {
-                map.iter().map(|(key, value)| line(self.entry(key, value, &inner))).collect()
-            }
+            Json::Object(map) if !map.is_empty() => map
+                .iter()
+                .map(|(key, value)| {
+                    format!("{}{inner}{}", self.line_end, self.entry(key, value, &inner))
+                })
+                .collect(),
             Json::Array(list) if !list.is_empty() => {
                 let dash = if self.dashes_at_key { indent } else { &inner };
                 list.iter()
@@ -164,24 +165,24 @@ pub(super) fn in_style(found: &Json, value: String) -> String {
     let seconds = wanted.and_then(|it| it.strip_suffix('s')?.parse().ok());
     let styled =
         seconds.zip(found.as_str()).and_then(|(seconds, found)| like(found, seconds, &SECONDS));
-    styled.map_or(value, |styled| quoted(&styled))
+    styled.map_or(value, |styled| quote(&styled))
 }
 
 /// Returns a text in quotes, as JSON.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     Json::from(text).to_string()
 }
 
 /// Returns a value on one line with blanks behind colons and commas, valid in JSON and in YAML's flow style.
-fn spaced(value: &Json) -> String {
+fn print_spaced(value: &Json) -> String {
     match value {
         Json::Object(map) if !map.is_empty() => {
             let entry =
-                |(key, value): (&String, &Json)| format!("{}: {}", quoted(key), spaced(value));
+                |(key, value): (&String, &Json)| format!("{}: {}", quote(key), print_spaced(value));
             format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(", "))
         }
         Json::Array(list) if !list.is_empty() => {
-            format!("[{}]", list.iter().map(spaced).collect::<Vec<_>>().join(", "))
+            format!("[{}]", list.iter().map(print_spaced).collect::<Vec<_>>().join(", "))
         }
         value => value.to_string(),
     }

@@ -48,8 +48,8 @@ impl<'t> Reader<'t> {
                     root = Some(self.node(first)?);
                 }
                 Event::DocumentStart(..) => {
-                    let what = "a second document begins here";
-                    return Err(error(self.file, span.start, what).hint("a file holds one"));
+                    let message = "a second document begins here";
+                    return Err(error(self.file, span.start, message).hint("a file holds one"));
                 }
                 _ => {}
             }
@@ -63,9 +63,9 @@ impl<'t> Reader<'t> {
             Some(Ok((event, span))) => Ok((event, bytes(&span, &self.file.text))),
             Some(Err(e)) => {
                 let at = e.marker().byte_offset().unwrap_or(self.file.text.len());
-                let what = format!("this is not YAML: {}", e.info());
+                let message = format!("this is not YAML: {}", e.info());
                 let hint = "check indentation, quotes and brackets here and in the line above";
-                Err(error(self.file, at, what).hint(hint))
+                Err(error(self.file, at, message).hint(hint))
             }
         }
     }

@@ -87,7 +87,7 @@ fn of_section(
     surroundings: &Surroundings<'_>,
     log: &str,
 ) {
-    let gone = match (section.kind(), statement.word(0)) {
+    let is_removed = match (section.kind(), statement.word(0)) {
         ("global", "daemon" | "master-worker" | "chroot" | "unix-bind" | "external-check") => true,
         ("global", keyword) if keyword.starts_with("httpclient.") => true,
         ("ring", "server" | "backing-file") => true,
@@ -101,12 +101,15 @@ fn of_section(
         (_, "source" | "load-server-state-from-file") => section.kind() != "global",
         _ => false,
     };
-    if gone {
+    if is_removed {
         edit.remove(section.file, statement);
         return;
     }
-    let word = |index: usize| statement.words.get(index).map(|word| word.span.clone());
-    match (statement.word(0), statement.word(1), word(1)) {
+    match (
+        statement.word(0),
+        statement.word(1),
+        statement.words.get(1).map(|word| word.span.clone()),
+    ) {
         ("pidfile", _, Some(span)) => {
             let path = surroundings.prefix.join("run/haproxy.pid");
             edit.splice(section.file, span, written(&path));

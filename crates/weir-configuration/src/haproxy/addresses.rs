@@ -47,7 +47,7 @@ pub(super) fn adapt(
     edit: &mut Edit<'_>,
     surroundings: &Surroundings<'_>,
 ) -> Result<(), ConfigurationError> {
-    let binds = binds(edit);
+    let binds = list_binds(edit);
     let lines = asked::lines(edit.source, edit.tree, &surroundings.asks)?;
     let mut moved = BTreeMap::new();
     let mut ports = Vec::new();
@@ -56,16 +56,18 @@ pub(super) fn adapt(
             continue;
         };
         if address.variable.is_none() && address.text.split(',').any(has_no_number) {
-            let what = format!("the port of `{}` is not a number for HAProxy", address.text);
+            let message = format!("the port of `{}` is not a number for HAProxy", address.text);
             let hint = "write the number, or a variable that holds it: \"*:${PORT}\"";
-            return Err(error(&edit.source.files[bind.file], address.span.start, what).hint(hint));
+            return Err(
+                error(&edit.source.files[bind.file], address.span.start, message).hint(hint)
+            );
         }
         if address.text.starts_with("quic") {
             edit.remove(bind.file, bind.statement);
             continue;
         }
-        let under_load = lines.asked.iter().find(|(line, _)| *line == index);
-        let new = match under_load {
+        let load_address = lines.asked.iter().find(|(line, _)| *line == index);
+        let new = match load_address {
             Some((_, address)) => address.to_string(),
             None => {
                 let name = format!("{index}.sock");
@@ -73,21 +75,21 @@ pub(super) fn adapt(
                 format!("unix@{}", written(path.as_ref()))
             }
         };
-        let port = under_load.and_then(|(_, new)| asked_port(&address.text, new, surroundings));
+        let port = load_address.and_then(|(_, new)| asked_port(&address.text, new, surroundings));
         ports.extend(port);
-        let under_load = under_load.is_some();
+        let under_load = load_address.is_some();
         edit.splice(bind.file, address.span.clone(), new.clone());
         // Workers that are somebody else ask it as well.
         let owner = surroundings.user.filter(|_| !under_load);
         let certificate = surroundings.certificate.filter(|_| lines.secure.contains(&index));
         for option in options(bind.statement) {
             let name = bind.statement.word(option.start);
-            let gone = is_among(name, NOT_IN_A_COPY)
+            let is_removed = is_among(name, NOT_IN_A_COPY)
                 || (certificate.is_some() && is_among(name, CERTIFICATES))
                 || (under_load && NOT_UNDER_LOAD.contains(&name))
                 || (!under_load && name == "shards")
                 || (owner.is_some() && name == "mode");
-            if gone {
+            if is_removed {
                 edit.remove_words(bind.file, &bind.statement.words, option);
             }
         }
@@ -111,14 +113,14 @@ fn asked_port(
     new: &SocketAddr,
     surroundings: &Surroundings<'_>,
 ) -> Option<(u16, u16)> {
-    let mut named = surroundings
+    surroundings
         .asks
         .iter()
         .filter(|ask| ask.at == *new)
-        .filter_map(|ask| ask.spec.port.or(ask.spec.proxy_port));
-    let named = named.find(|port| has_port(addresses, *port));
-    let own = named.or_else(|| addresses.split(',').find_map(port))?;
-    Some((own, new.port()))
+        .filter_map(|ask| ask.spec.port.or(ask.spec.proxy_port))
+        .find(|port| has_port(addresses, *port))
+        .or_else(|| addresses.split(',').find_map(port))
+        .map(|port| (port, new.port()))
 }
 
 /// Returns true if a port is one of those of a `bind` line's addresses.
@@ -149,7 +151,7 @@ fn destinations(edit: &mut Edit<'_>, ports: &[(u16, u16)]) {
     }
 }
 
-fn binds<'t>(edit: &Edit<'t>) -> Vec<Bind<'t>> {
+fn list_binds<'t>(edit: &Edit<'t>) -> Vec<Bind<'t>> {
     edit.tree
         .sections
         .iter()
@@ -177,14 +179,14 @@ fn servers(edit: &mut Edit<'_>, surroundings: &Surroundings<'_>, moved: &BTreeMa
                 "default-server" => 0,
                 _ => continue,
             };
-            let own = moved.get(&plain(statement.word(at))).filter(|_| at > 0);
-            let new = own.cloned().unwrap_or_else(|| surroundings.origin.to_string());
+            let socket = moved.get(&plain(statement.word(at))).filter(|_| at > 0);
+            let new = socket.cloned().unwrap_or_else(|| surroundings.origin.to_string());
             if let (Some(word), true) = (statement.words.get(at), at > 0) {
                 edit.splice(section.file, word.span.clone(), new);
             }
             for option in options(statement) {
                 let name = statement.word(option.start);
-                let is_users = own.is_none();
+                let is_users = socket.is_none();
                 // Without TLS nobody negotiates: what was preferred is said.
                 let is_alpn = is_users && name == "alpn";
                 if is_alpn && statement.word(option.start + 1).starts_with("h2") {

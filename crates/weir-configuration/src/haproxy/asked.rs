@@ -16,7 +16,9 @@ use super::sections::{Section, Statement, Tree, first, mode};
 use super::sides::{by_itself, looks_into_tls, served};
 use super::steps::{Step, step};
 use crate::answer::{Answer, Barrier};
-use crate::asked::{self, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
+use crate::asked::{
+    self, Candidates, ListenerCandidate, Map, Missing, Request, RequestOutcome, Route, Spot,
+};
 use crate::place::line_and_column;
 use crate::{Ask, ConfigurationError, Listener, Source, SourceFile};
 
@@ -40,7 +42,7 @@ const MISSING: Missing = Missing {
 /// Returns an error if the configuration cannot be read ([`Tree::parse`]); if no listener matches the load; if a host
 /// or path that the load names matches nothing; or if the configuration demands a certificate or HTTP/2, or passes TLS
 /// on as it is.
-pub fn asked(source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
+pub fn asked(source: &Source, ask: &AskSpec) -> Result<Vec<RequestOutcome>, ConfigurationError> {
     let tree = Tree::parse(source)?;
     asked::look_up(&Frontends::of(source, &tree), ask)
 }
@@ -60,11 +62,11 @@ pub(super) fn lines(
     asks: &[Ask],
 ) -> Result<Lines, ConfigurationError> {
     let frontends = Frontends::of(source, tree);
-    let asked: Vec<(usize, SocketAddr)> = asked::addresses(&frontends, asks)?
+    let load_addresses: Vec<(usize, SocketAddr)> = asked::addresses(&frontends, asks)?
         .into_iter()
-        .map(|(door, at)| (frontends.lines[door], at))
+        .map(|(candidate, at)| (frontends.lines[candidate], at))
         .collect();
-    let mut reached: Vec<usize> = asked.iter().map(|(line, _)| *line).collect();
+    let mut reached: Vec<usize> = load_addresses.iter().map(|(line, _)| *line).collect();
     let mut next = 0;
     while let Some(&line) = reached.get(next) {
         next += 1;
@@ -75,7 +77,7 @@ pub(super) fn lines(
         }
     }
     reached.retain(|&line| is_tls(frontends.binds[line].1));
-    Ok(Lines { asked, secure: reached })
+    Ok(Lines { asked: load_addresses, secure: reached })
 }
 
 /// Returns the addresses of all `bind` lines of sections `frontend` and `listen`, in order.
@@ -84,7 +86,7 @@ pub(super) fn lines(
 /// Returns an error if the configuration cannot be read ([`Tree::parse`]).
 pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
     let tree = Tree::parse(source)?;
-    Ok(Frontends::of(source, &tree).doors.listeners())
+    Ok(Frontends::of(source, &tree).candidates.listeners())
 }
 
 /// State of the TLS of a connection.
@@ -100,9 +102,9 @@ pub(super) enum Tls {
 
 /// The sections that listen, with their `bind` lines.
 pub(super) struct Frontends<'s, 't> {
-    doors: Doors<'s>,
+    candidates: Candidates<'s>,
     tree: &'s Tree<'t>,
-    /// Index of its `bind` line, for each door.
+    /// Index of its `bind` line, for each listener.
     lines: Vec<usize>,
     /// All `bind` lines, each with the index of its section.
     binds: Vec<(usize, &'s Statement<'t>)>,
@@ -113,9 +115,9 @@ pub(super) struct Frontends<'s, 't> {
     files: Files,
 }
 
-impl Way {
+impl Route {
     /// Returns the same way with one more section in front.
-    fn through(mut self, spot: Spot) -> Way {
+    fn through(mut self, spot: Spot) -> Route {
         self.through.insert(0, spot);
         self
     }
@@ -144,9 +146,9 @@ impl<'s, 't> Frontends<'s, 't> {
                     .filter(|it| it.word(0) == "bind")
                     .map(move |bind| (group, bind))
             });
-        let doors = Doors { source, all: Vec::new(), missing: MISSING };
+        let candidates = Candidates { source, all: Vec::new(), missing: MISSING };
         let mut frontends = Frontends {
-            doors,
+            candidates,
             tree,
             lines: Vec::new(),
             binds: binds.collect(),
@@ -171,14 +173,14 @@ impl<'s, 't> Frontends<'s, 't> {
     fn bind(&mut self, line: usize, is_behind: bool) {
         let (group, bind) = self.binds[line];
         let file = self.tree.sections[group].file;
-        let SourceFile { path, text } = &self.doors.source.files[file];
+        let SourceFile { path, text } = &self.candidates.source.files[file];
         let mut behind = self.behind[line].iter();
         let in_tcp = !is_tls(bind) && mode(&self.chain(group)) != "http";
         let is_either = behind.any(|line| is_tls(self.binds[*line].1))
             || (in_tcp && looks_into_tls(&self.tree.sections[group]));
-        let first = self.doors.all.len();
+        let first = self.candidates.all.len();
         for address in bind.word(1).split(',') {
-            self.doors.all.push(Door {
+            self.candidates.all.push(ListenerCandidate {
                 listener: Listener {
                     file: path.clone(),
                     line: line_and_column(text, bind.line.start).0,
@@ -214,11 +216,13 @@ impl<'s, 't> Frontends<'s, 't> {
             let is_named = it.name().is_some_and(|name| names.contains(&name));
             it.has_backend() && (*index == section || is_named || is_any)
         });
-        behind.flat_map(|(_, it)| it.statements.iter().filter_map(move |it| self.own(it))).collect()
+        behind
+            .flat_map(|(_, it)| it.statements.iter().filter_map(move |it| self.find_listener(it)))
+            .collect()
     }
 
     /// Returns the listener of this configuration that a `server` line leads to.
-    fn own(&self, statement: &Statement<'_>) -> Option<usize> {
+    fn find_listener(&self, statement: &Statement<'_>) -> Option<usize> {
         if statement.word(0) != "server" {
             return None;
         }
@@ -233,14 +237,14 @@ impl<'s, 't> Frontends<'s, 't> {
         let section = &self.tree.sections[index];
         let name = section.name().unwrap_or_default();
         let name = format!("{} {name}", section.kind()).trim_end().to_owned();
-        Spot::new(self.doors.source, section.file, section.header.words_from(0), name)
+        Spot::new(self.candidates.source, section.file, section.header.words_from(0), name)
     }
 
     /// Returns the listener that the first server of a backend leads to, and the line of that server.
     fn next(&self, backend: usize) -> Option<(usize, &'s Statement<'t>)> {
         let mut statements = self.tree.sections[backend].statements.iter();
         let server = statements.find(|it| it.word(0) == "server")?;
-        Some((self.own(server)?, server))
+        Some((self.find_listener(server)?, server))
     }
 
     /// Returns the answer of a section in TCP to a connection that leads to no listener of this configuration.
@@ -259,17 +263,14 @@ impl<'s, 't> Frontends<'s, 't> {
     fn barrier(&self, line: usize, request: &Request<'_>) -> Option<Barrier> {
         let (section, bind) = self.binds[line];
         let file = self.tree.sections[section].file;
-        let mut options = options(bind).into_iter().map(|option| option.start);
-        let is = |at: usize, name: &str, value: &str| {
-            bind.word(at) == name && bind.word(at + 1) == value
-        };
-        options.find_map(|at| {
-            let place = (file, bind.words[at].span.start);
-            if is(at, "proto", "h2") {
-                return Some(Barrier::http2(place, "proto h2"));
+        options(bind).into_iter().map(|option| option.start).find_map(|at| {
+            let position = (file, bind.words[at].span.start);
+            let option = (bind.word(at), bind.word(at + 1));
+            if option == ("proto", "h2") {
+                return Some(Barrier::http2(position, "proto h2"));
             }
-            let demands = is(at, "verify", "required") && is_tls(bind) && !request.is_certified;
-            demands.then(|| Barrier::certificate(place, "verify required"))
+            let demands = option == ("verify", "required") && is_tls(bind) && !request.is_certified;
+            demands.then(|| Barrier::certificate(position, "verify required"))
         })
     }
 
@@ -280,73 +281,78 @@ impl<'s, 't> Frontends<'s, 't> {
         mut conditions: Conditions<'c, 't>,
         mut tls: Tls,
         steps: &mut Vec<Step<'c, 't>>,
-    ) -> Way {
+    ) -> Route {
         let (section, bind) = self.binds[line];
-        let way = |answer| Way { server: Some(self.spot(section)), ..Way::end(answer) };
         conditions.sections = self.chain(section);
         conditions.met.clear();
         let is_http = mode(&conditions.sections) == "http";
         // Of listeners that another frontend leads to: they expect TLS where there is none any more, or none.
         if is_tls(bind) != (tls == Tls::Sealed) && (is_tls(bind) || is_http) {
-            return way(Answer::Closes);
+            return self.end_in(section, Answer::Closes);
         }
         if let Some(barrier) = self.barrier(line, &conditions.request) {
-            return way(Answer::Bars(barrier));
+            return self.end_in(section, Answer::Bars(barrier));
         }
         if let Some(answer) = by_itself(&mut conditions) {
             steps.push(step(section, &conditions, false));
-            return way(answer);
+            return self.end_in(section, answer);
         }
         tls = if is_tls(bind) { Tls::Ended } else { tls };
-        let choice = self.chosen(section, &mut conditions);
+        let choice = self.choose(section, &mut conditions);
         steps.push(step(section, &conditions, true));
-        let mut found = way(if choice.is_sure && (is_http || tls == Tls::Sealed) {
+        let answer = if choice.is_sure && (is_http || tls == Tls::Sealed) {
             Answer::Nothing(NO_RULE.to_owned())
         } else {
             self.tunnelled(section, None, tls)
-        });
-        for candidate in choice.others.into_iter().chain(choice.backend) {
+        };
+        let mut route = self.end_in(section, answer);
+        for backend in choice.others.into_iter().chain(choice.backend) {
             let mut inner = conditions.clone();
             let mut answer = None;
-            if candidate != section {
-                inner.sections = self.chain(candidate);
+            if backend != section {
+                inner.sections = self.chain(backend);
                 inner.met.clear();
                 answer = by_itself(&mut inner);
-                steps.push(step(candidate, &inner, answer.is_none()));
+                steps.push(step(backend, &inner, answer.is_none()));
             }
-            let next =
-                self.next(candidate).filter(|_| answer.is_none() && steps.len() < MOST_STEPS);
+            let next = self.next(backend).filter(|_| answer.is_none() && steps.len() < MOST_STEPS);
             if let Some((next, server)) = next {
                 if is_http {
                     tls = inner.pass_on(server, self.binds[next].1);
                 }
                 let behind = self.visit(next, inner, tls, steps);
-                found = behind.through(self.spot(section));
+                route = behind.through(self.spot(section));
                 continue;
             }
-            found = way(answer.unwrap_or_else(|| {
+            let answer = answer.unwrap_or_else(|| {
                 if is_http {
                     served(&inner.sections)
                 } else {
-                    self.tunnelled(section, Some(candidate), tls)
+                    self.tunnelled(section, Some(backend), tls)
                 }
-            }));
-            found.location = (candidate != section).then(|| self.spot(candidate));
+            });
+            route = self.end_in(section, answer);
+            route.location = (backend != section).then(|| self.spot(backend));
         }
         match choice.backend {
-            _ if choice.is_sure => found,
-            None => way(Answer::Unknown),
-            Some(_) => Way { answer: Answer::Unknown, ..found },
+            _ if choice.is_sure => route,
+            None => self.end_in(section, Answer::Unknown),
+            Some(_) => Route { answer: Answer::Unknown, ..route },
         }
     }
 
-    fn chosen<'c>(&'c self, index: usize, conditions: &mut Conditions<'c, 't>) -> Choice {
+    /// Returns the way of a request that ends in a section.
+    fn end_in(&self, section: usize, answer: Answer) -> Route {
+        Route { server: Some(self.spot(section)), ..Route::end(answer) }
+    }
+
+    fn choose<'c>(&'c self, index: usize, conditions: &mut Conditions<'c, 't>) -> Choice {
         let chain = self.chain(index);
         let default = first(&chain, &["default_backend"]);
         let is_sure = default.is_none_or(|it| conditions.holds(it).is_some());
-        let default = default.and_then(|statement| self.tree.backend(statement.word(1)));
+        let backend = default.and_then(|statement| self.tree.backend(statement.word(1)));
         let itself = chain[0].has_backend().then_some(index);
-        let mut choice = Choice { backend: default.or(itself), others: Vec::new(), is_sure };
+        let mut choice = Choice { backend: backend.or(itself), others: Vec::new(), is_sure };
         let rules = chain[0].statements.iter();
         for rule in rules.filter(|rule| rule.word(0) == "use_backend") {
             let holds = conditions.meet(rule);
@@ -383,52 +389,54 @@ impl<'s, 't> Frontends<'s, 't> {
         fits.map(|(index, _)| index).collect()
     }
 
-    /// Returns the way of a request from a door on, and the sections on it.
+    /// Returns the way of a request from a listener on, and the sections on it.
     pub(super) fn walk<'c>(
         &'c self,
-        door: usize,
+        candidate: usize,
         request: &Request<'c>,
-    ) -> (Way, Vec<Step<'c, 't>>) {
-        let own = &self.doors.all[door];
-        let named = request.port.filter(|port| own.has_port(*port));
+    ) -> (Route, Vec<Step<'c, 't>>) {
+        let listener = &self.candidates.all[candidate];
+        let named = request.port.filter(|port| listener.has_port(*port));
         let conditions = Conditions {
             tree: self.tree,
             sections: Vec::new(),
             request: *request,
-            port: named.or(own.listener.port),
+            port: named.or(listener.listener.port),
             files: &self.files,
             rewritten: Rewritten::default(),
             met: Vec::new(),
         };
         let tls = if request.is_tls() { Tls::Sealed } else { Tls::None };
         let mut steps = Vec::new();
-        let way = self.visit(self.lines[door], conditions, tls, &mut steps);
-        let mut met = steps.iter().flat_map(|step| &step.met);
-        let compression = met.find(|(_, statement)| statement.begins_with(&COMPRESSION));
-        let is_passed = matches!(way.answer, Answer::Passes | Answer::Unknown);
+        let route = self.visit(self.lines[candidate], conditions, tls, &mut steps);
+        let compression = steps
+            .iter()
+            .flat_map(|step| &step.met)
+            .find(|(_, statement)| statement.begins_with(&COMPRESSION));
+        let is_passed = matches!(route.answer, Answer::Passes | Answer::Unknown);
         let compressed = compression.filter(|_| is_passed).map(|(section, statement)| {
             let span = statement.words_from(0);
-            Spot::new(self.doors.source, section.file, span, statement.text())
+            Spot::new(self.candidates.source, section.file, span, statement.text())
         });
-        (Way { compressed, ..way }, steps)
+        (Route { compressed, ..route }, steps)
     }
 }
 
 impl Map for Frontends<'_, '_> {
-    fn doors(&self) -> &Doors<'_> {
-        &self.doors
+    fn candidates(&self) -> &Candidates<'_> {
+        &self.candidates
     }
 
-    fn before(&self, door: usize) -> Vec<Spot> {
-        let own = self.lines[door];
+    fn before(&self, candidate: usize) -> Vec<Spot> {
+        let target = self.lines[candidate];
         (0..self.binds.len())
-            .filter(|&line| self.behind[line].contains(&own))
+            .filter(|&line| self.behind[line].contains(&target))
             .map(|line| self.spot(self.binds[line].0))
             .collect()
     }
 
-    fn variable(&self, door: usize) -> Option<&str> {
-        let (_, bind) = self.binds[self.lines[door]];
+    fn variable(&self, candidate: usize) -> Option<&str> {
+        let (_, bind) = self.binds[self.lines[candidate]];
         bind.words.get(1)?.variable.as_deref()
     }
 
@@ -439,7 +447,7 @@ impl Map for Frontends<'_, '_> {
         )
     }
 
-    fn way(&self, door: usize, request: &Request<'_>) -> Way {
-        self.walk(door, request).0
+    fn find_route(&self, candidate: usize, request: &Request<'_>) -> Route {
+        self.walk(candidate, request).0
     }
 }

@@ -8,7 +8,7 @@ use super::options;
 use super::sections::{Section, Tree};
 use super::spelling::{Spelling, Text};
 use crate::place::about;
-use crate::{ConfigurationError, Source, Wanted};
+use crate::{ConfigurationError, Source, WantedSetting};
 
 /// Puts settings into force by their rows of the catalog, changing nothing else.
 ///
@@ -33,11 +33,11 @@ use crate::{ConfigurationError, Source, Wanted};
 /// # Errors
 /// Returns an error if the configuration cannot be read ([`Tree::parse`]), or if a row names a context that haproxy.cfg
 /// does not have.
-pub fn change(source: &Source, wanted: &[Wanted<'_>]) -> Result<Source, ConfigurationError> {
-    wanted.iter().try_fold(source.clone(), |source, wanted| one(&source, wanted))
+pub fn change(source: &Source, wanted: &[WantedSetting<'_>]) -> Result<Source, ConfigurationError> {
+    wanted.iter().try_fold(source.clone(), |source, wanted| apply(&source, wanted))
 }
 
-fn one(source: &Source, wanted: &Wanted<'_>) -> Result<Source, ConfigurationError> {
+fn apply(source: &Source, wanted: &WantedSetting<'_>) -> Result<Source, ConfigurationError> {
     let tree = Tree::parse(source)?;
     let mut edit = Edit::new(source, &tree);
     let mut contexts: Vec<&str> = wanted.row.writes.iter().map(|w| w.context.name()).collect();
@@ -62,12 +62,12 @@ fn one(source: &Source, wanted: &Wanted<'_>) -> Result<Source, ConfigurationErro
             "server" => options::servers(&mut edit, &spelling),
             "arguments" | "environment" => {}
             other => {
-                let what = format!(
+                let message = format!(
                     "`{}` is written into `{other}`, which haproxy.cfg does not have",
                     wanted.row.id
                 );
                 let hint = "global, defaults, frontend, backend, bind and server are its contexts";
-                return Err(about(&source.files[0].path, what).hint(hint));
+                return Err(about(&source.files[0].path, message).hint(hint));
             }
         }
     }
@@ -131,12 +131,12 @@ fn settle(edit: &mut Edit<'_>, section: &Section<'_>, spelling: &Spelling<'_>) -
 /// Changes a keyword of proxies in all sections of these kinds, and writes it if it is missing.
 fn proxies(edit: &mut Edit<'_>, spelling: &Spelling<'_>, context: &str, kinds: &[&str]) {
     let tree = edit.tree;
-    let kept = kept(tree, spelling, kinds);
+    let unchanged = find_unchanged(tree, spelling, kinds);
     // Nothing is written there that those would get too.
-    let above_kept: BTreeSet<usize> = kept.iter().flat_map(|&i| tree.defaults_of(i)).collect();
+    let above_kept: BTreeSet<usize> = unchanged.iter().flat_map(|&i| tree.defaults_of(i)).collect();
     let mut present: Vec<Vec<bool>> = Vec::with_capacity(tree.sections.len());
     for (index, section) in tree.sections.iter().enumerate() {
-        present.push(if kinds.contains(&section.kind()) && !kept.contains(&index) {
+        present.push(if kinds.contains(&section.kind()) && !unchanged.contains(&index) {
             settle(edit, section, spelling)
         } else {
             vec![false; spelling.texts.len()]
@@ -146,7 +146,7 @@ fn proxies(edit: &mut Edit<'_>, spelling: &Spelling<'_>, context: &str, kinds: &
         let keyword = text.key.join(" ");
         for (index, section) in tree.sections.iter().enumerate() {
             let in_need = section.kind() != "defaults"
-                && !kept.contains(&index)
+                && !unchanged.contains(&index)
                 && kinds.contains(&section.kind())
                 && is_used_by(&keyword, section.kind());
             let defaults = tree.defaults_of(index);
@@ -182,19 +182,21 @@ fn beside(section: &Section<'_>, spelling: &Spelling<'_>, text: &Text) -> String
 
 /// Returns the sections in which the user already has statements of his own for the purpose of the level, there or in
 /// their `defaults`.
-fn kept(tree: &Tree<'_>, spelling: &Spelling<'_>, kinds: &[&str]) -> BTreeSet<usize> {
-    let has_own = |section: &Section<'_>| {
-        let mut statements = section.statements.iter();
-        !spelling.texts.is_empty()
-            && kinds.contains(&section.kind())
-            && statements.any(|it| section.is_unconditional(it) && spelling.is_users_own(it))
-    };
+fn find_unchanged(tree: &Tree<'_>, spelling: &Spelling<'_>, kinds: &[&str]) -> BTreeSet<usize> {
     let all = 0..tree.sections.len();
-    let own: BTreeSet<usize> =
-        all.clone().filter(|&index| has_own(&tree.sections[index])).collect();
+    let holders: BTreeSet<usize> = all
+        .clone()
+        .filter(|&index| {
+            let section = &tree.sections[index];
+            let mut statements = section.statements.iter();
+            !spelling.texts.is_empty()
+                && kinds.contains(&section.kind())
+                && statements.any(|it| section.is_unconditional(it) && spelling.is_users_own(it))
+        })
+        .collect();
     all.filter(|index| {
         let mut defaults = tree.defaults_of(*index).into_iter();
-        own.contains(index) || defaults.any(|above| own.contains(&above))
+        holders.contains(index) || defaults.any(|above| holders.contains(&above))
     })
     .collect()
 }

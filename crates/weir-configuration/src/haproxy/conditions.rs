@@ -6,7 +6,7 @@ use super::maps::{Files, Rewritten, Value, call};
 use super::sections::{Section, Statement, Tree, mode};
 use super::servers::{Server, servers};
 use crate::asked::Request;
-use crate::names::is_found;
+use crate::names::{fold_case, is_found};
 
 /// Evaluates the rules and ACLs of a section for one request.
 #[derive(Clone)]
@@ -51,9 +51,9 @@ pub(super) const METHODS: [(&str, Matches); 8] = [
 /// Returns true if a pattern is a sequence of whole parts of a value; parts end at the characters `ends`.
 fn parts(value: &str, ends: &str, pattern: &str) -> bool {
     let is_end = |c: Option<char>| c.is_none_or(|c| ends.contains(c));
-    let pattern = pattern.trim_matches(|c| ends.contains(c));
-    value.match_indices(pattern).any(|(at, _)| {
-        let (before, behind) = (&value[..at], &value[at + pattern.len()..]);
+    let part = pattern.trim_matches(|c| ends.contains(c));
+    value.match_indices(part).any(|(at, _)| {
+        let (before, behind) = (&value[..at], &value[at + part.len()..]);
         is_end(before.chars().next_back()) && is_end(behind.chars().next())
     })
 }
@@ -92,28 +92,28 @@ impl<'c, 't> Conditions<'c, 't> {
 
     /// Returns true if all of several conditions hold.
     fn all(&self, words: &[&str]) -> Option<bool> {
-        let mut words = words.iter().copied();
+        let mut remaining = words.iter().copied();
         let mut negated = false;
         let mut terms = Vec::new();
-        while let Some(word) = words.next() {
+        while let Some(word) = remaining.next() {
             let (word, is_not) = match word.strip_prefix('!') {
                 Some(word) => (word, true),
                 None => (word, false),
             };
             negated ^= is_not;
-            let said = match word {
+            let holds = match word {
                 "" => continue,
                 "{" => {
-                    let inner: Vec<&str> = words.by_ref().take_while(|word| *word != "}").collect();
+                    let inner: Vec<&str> =
+                        remaining.by_ref().take_while(|word| *word != "}").collect();
                     self.expression(&inner)
                 }
                 name => self.named(name),
             };
             let is_not = std::mem::take(&mut negated);
-            terms.push(said.map(|said| said != is_not));
+            terms.push(holds.map(|holds| holds != is_not));
         }
-        let not = |said: Option<bool>| said.map(|said| !said);
-        not(or(terms.into_iter().map(not)))
+        or(terms.into_iter().map(|term| term.map(|holds| !holds))).map(|holds| !holds)
     }
 
     /// Returns true if an ACL holds: any of the lines with its name.
@@ -126,16 +126,15 @@ impl<'c, 't> Conditions<'c, 't> {
             .collect();
         if lines.is_empty() {
             if let Some(method) = name.strip_prefix("METH_") {
-                let own = self.request.method;
-                return Some(own == method || (own, method) == ("HEAD", "GET"));
+                let requested = self.request.method;
+                return Some(requested == method || (requested, method) == ("HEAD", "GET"));
             }
             // In TLS that nobody has looked into there is none.
             let is_of_http = name.starts_with("HTTP");
             if is_of_http && self.request.is_tls() && mode(&self.sections) != "http" {
                 return None;
             }
-            let known = ALWAYS.iter().find(|(known, _)| *known == name);
-            return known.map(|(_, said)| *said);
+            return ALWAYS.iter().find(|(known, _)| *known == name).map(|(_, holds)| *holds);
         }
         or(lines.into_iter().map(|line| {
             let words: Vec<&str> = line.words.iter().skip(2).map(|word| &*word.text).collect();
@@ -181,11 +180,8 @@ impl<'c, 't> Conditions<'c, 't> {
         if NUMBERS.iter().any(|name| fetch.starts_with(name)) {
             return is_in(value.parse().ok()?, &patterns);
         }
-        let fold = |text: &str| {
-            if any_case { text.to_ascii_lowercase() } else { text.to_owned() }
-        };
-        let value = fold(&value);
-        or(patterns.iter().map(|pattern| method(&value, &fold(pattern))))
+        let text = fold_case(&value, any_case);
+        or(patterns.iter().map(|pattern| method(&text, &fold_case(pattern, any_case))))
     }
 
     /// Returns the value of a fetch with its converters, and the method of comparison in the name of the fetch.
@@ -213,7 +209,6 @@ impl<'c, 't> Conditions<'c, 't> {
 
     fn plain(&self, name: &str, argument: &str) -> Value {
         let request = &self.request;
-        let flag = |is_so: bool| if is_so { "1" } else { "0" }.to_owned();
         let path = || Some(self.target()?.split('?').next()?.to_owned());
         Some(Some(match name {
             "hdr" | "req.hdr" | "req.fhdr" | "fhdr" | "shdr" => {
@@ -263,14 +258,14 @@ impl<'c, 't> Conditions<'c, 't> {
 
     /// Returns a header of the request. A header with commas has several values and is not decided.
     pub(super) fn header(&self, name: &str) -> Value {
-        let name = name.split(',').next().unwrap_or_default();
-        if let Some(value) = self.rewritten.get(&format!("hdr {}", name.to_ascii_lowercase())) {
+        let header = name.split(',').next().unwrap_or_default();
+        if let Some(value) = self.rewritten.get(&format!("hdr {}", header.to_ascii_lowercase())) {
             return value;
         }
-        if name.eq_ignore_ascii_case("host") {
+        if header.eq_ignore_ascii_case("host") {
             return Some(Some(self.request.authority.to_owned()));
         }
-        let value = self.request.field(name)?;
+        let value = self.request.field(header)?;
         let is_there = !value.is_empty();
         (!value.contains(',')).then(|| is_there.then(|| value.to_owned()))
     }
@@ -305,10 +300,6 @@ fn is_in(number: i64, patterns: &[&str]) -> Option<bool> {
             continue;
         }
         let (first, last) = pattern.split_once(':').unwrap_or((pattern, pattern));
-        let bound = |text: &str, open: i64| match text {
-            "" => Some(open),
-            text => text.parse().ok(),
-        };
         let (first, last) = (bound(first, i64::MIN)?, bound(last, i64::MAX)?);
         is_in |= match operator {
             "ge" => number >= first,
@@ -337,13 +328,22 @@ pub(super) fn split_outside(text: &str) -> Vec<&str> {
 
 /// Returns true if one of the conditions holds, None if none does and one is undecided, and false otherwise.
 fn or(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    let mut said = Some(false);
-    for one in all {
-        match one {
+    let mut result = Some(false);
+    for term in all {
+        match term {
             Some(true) => return Some(true),
             Some(false) => {}
-            None => said = None,
+            None => result = None,
         }
     }
-    said
+    result
+}
+
+fn flag(is_set: bool) -> String {
+    if is_set { "1" } else { "0" }.to_owned()
+}
+
+/// Returns a bound of a range of numbers, which may be open there.
+fn bound(text: &str, open: i64) -> Option<i64> {
+    if text.is_empty() { Some(open) } else { text.parse().ok() }
 }

@@ -202,9 +202,9 @@ impl Check<'_> {
         let mut globals = self.tree.of_kind("global").flat_map(|(_, section)| &section.statements);
         let base = globals.find(|it| it.word(0) == "crt-base");
         let beside = self.source.files[0].path.parent();
-        let base = base.map_or(beside.unwrap_or(Path::new("/")), |it| Path::new(it.word(1)));
+        let folder = base.map_or(beside.unwrap_or(Path::new("/")), |it| Path::new(it.word(1)));
         // One that cannot be read is HAProxy's to complain about.
-        let list = bytes(&base.join(statement.word(at + 1))).unwrap_or_default();
+        let list = bytes(&folder.join(statement.word(at + 1))).unwrap_or_default();
         if String::from_utf8_lossy(&list).contains("ocsp-update") {
             Err(self.refuse(section.file, statement, at))
         } else {
@@ -218,8 +218,8 @@ impl Check<'_> {
             0 => word.text.to_string(),
             _ => format!("{}` with `{}", statement.word(0), word.text),
         };
-        let what = if word.text.starts_with("lua") { runs_code(&name) } else { unknown(&name) };
-        error(&self.source.files[file], word.span.start, what).hint(LEAVE_OUT)
+        let message = if word.text.starts_with("lua") { runs_code(&name) } else { unknown(&name) };
+        error(&self.source.files[file], word.span.start, message).hint(LEAVE_OUT)
     }
 }
 
@@ -230,16 +230,15 @@ fn unknown_option(statement: &Statement<'_>) -> Option<usize> {
         "bind" | "stats" => false,
         _ => true,
     };
-    let is_known = |name: &str| {
+    options(statement).into_iter().map(|option| option.start).find(|&at| {
+        let name = statement.word(at).split('(').next().unwrap_or_default();
         if is_of_server {
-            is_among(name, OF_SERVERS) || is_of_servers(name)
+            !is_among(name, OF_SERVERS) && !is_of_servers(name)
         } else {
             let is_version = name.starts_with("force-") || name.starts_with("no-tlsv");
-            is_among(name, OF_BINDS) || is_among(name, NOT_IN_A_COPY) || is_version
+            !is_among(name, OF_BINDS) && !is_among(name, NOT_IN_A_COPY) && !is_version
         }
-    };
-    let mut options = options(statement).into_iter().map(|option| option.start);
-    options.find(|&at| !is_known(statement.word(at).split('(').next().unwrap_or_default()))
+    })
 }
 
 /// Returns the index of a rule's action, if the action is not known.
@@ -272,12 +271,12 @@ mod tests {
             // Its levels are names of options.
             .filter(|write| !write.text.starts_with("option {"))
         {
-            let said = write.text.replace("{value}", "1");
+            let setting = write.text.replace("{value}", "1");
             let text = match write.context.name() {
-                "bind" => format!("frontend a\n  bind :80 {said}\n"),
-                "server" => format!("backend a\n  server a 192.0.2.1:80 {said}\n"),
+                "bind" => format!("frontend a\n  bind :80 {setting}\n"),
+                "server" => format!("backend a\n  server a 192.0.2.1:80 {setting}\n"),
                 "arguments" => continue,
-                section => format!("{section}\n  {said}\n"),
+                section => format!("{section}\n  {setting}\n"),
             };
             let path = "/haproxy.cfg".into();
             let source = Source::new(vec![SourceFile { path, text }]);

@@ -54,10 +54,10 @@ pub fn read(main: &Path) -> Result<Source, ConfigurationError> {
 }
 
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ConfigurationError> {
-    let unreadable = |e: std::io::Error| about(folder, format!("cannot be read: {e}"));
     let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    for entry in entries.map_err(|e| about(folder, format!("cannot be read: {e}")))? {
+        let path = entry.path();
         let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         if path.extension() == Some(OsStr::new("cfg")) && !hidden && path.is_file() {
             paths.push(path);

@@ -60,15 +60,15 @@ pub(super) fn servers(edit: &mut Edit<'_>, spelling: &Spelling<'_>) {
         if tree.sections[section].statements[line].word(0) == "default-server" {
             continue;
         }
-        let above = above(tree, &defaults, at);
+        let inherited = above(tree, &defaults, at);
         for (number, text) in spelling.texts.iter().enumerate() {
-            if present[&at][number] || above.iter().any(|line| present[line][number]) {
+            if present[&at][number] || inherited.iter().any(|line| present[line][number]) {
                 continue;
             }
-            let place = above.first().copied().unwrap_or(at);
-            let section = &tree.sections[place.0];
-            edit.append(section.file, &section.statements[place.1], &text.written);
-            if let Some(present) = present.get_mut(&place) {
+            let target = inherited.first().copied().unwrap_or(at);
+            let section = &tree.sections[target.0];
+            edit.append(section.file, &section.statements[target.1], &text.written);
+            if let Some(present) = present.get_mut(&target) {
                 present[number] = true;
             }
         }
@@ -133,11 +133,12 @@ fn remove_emptied(
     statement: &Statement<'_>,
     spelling: &Spelling<'_>,
 ) -> bool {
-    let is_own = |name: &str| spelling.keys.iter().any(|key| *key == [name]);
-    let mut options = options(statement).into_iter();
     let is_emptied = !spelling.keys.is_empty()
         && spelling.texts.is_empty()
-        && options.all(|option| is_own(statement.word(option.start)));
+        && options(statement).iter().all(|option| {
+            let name = statement.word(option.start);
+            spelling.keys.iter().any(|key| *key == [name])
+        });
     if is_emptied {
         edit.remove(file, statement);
     }
@@ -151,7 +152,7 @@ pub fn lines(statement: &Statement<'_>) -> Vec<String> {
     if is_option_list(keyword) {
         prefixed(keyword, statement)
     } else {
-        vec![joined(statement, 0..statement.words.len())]
+        vec![join_words(statement, 0..statement.words.len())]
     }
 }
 
@@ -163,11 +164,11 @@ pub fn as_defaults(bind: &Statement<'_>) -> Vec<String> {
 fn prefixed(keyword: &str, statement: &Statement<'_>) -> Vec<String> {
     options(statement)
         .into_iter()
-        .map(|option| format!("{keyword} {}", joined(statement, option)))
+        .map(|option| format!("{keyword} {}", join_words(statement, option)))
         .collect()
 }
 
-fn joined(statement: &Statement<'_>, words: Range<usize>) -> String {
+fn join_words(statement: &Statement<'_>, words: Range<usize>) -> String {
     let words: Vec<&str> = statement.words[words].iter().map(|it| &*it.text).collect();
     words.join(" ")
 }
@@ -202,10 +203,16 @@ fn default_servers(tree: &Tree<'_>, lines: &[At]) -> BTreeMap<usize, Vec<At>> {
 
 /// Returns the `default-server` lines that a server takes options from, nearest first.
 fn above(tree: &Tree<'_>, defaults: &BTreeMap<usize, Vec<At>>, (section, line): At) -> Vec<At> {
-    let of = |section: &usize| defaults.get(section).into_iter().flatten().rev().copied();
-    let own = of(&section).filter(|&(_, above)| above < line);
+    let in_section = nearest_first(defaults, section).filter(|&(_, above)| above < line);
     let inherited = tree.defaults_of(section);
-    own.chain(inherited.iter().flat_map(of)).collect()
+    in_section
+        .chain(inherited.into_iter().flat_map(|section| nearest_first(defaults, section)))
+        .collect()
+}
+
+/// Returns the lines of a section with defaults, the last first.
+fn nearest_first(defaults: &BTreeMap<usize, Vec<At>>, section: usize) -> impl Iterator<Item = At> {
+    defaults.get(&section).into_iter().flatten().rev().copied()
 }
 
 /// Changes the options of a row that a line has. Returns for each of the row's texts whether the line then has it.
@@ -218,11 +225,10 @@ fn settle(
     let mut present = vec![false; spelling.texts.len()];
     for option in options(statement) {
         let name = statement.word(option.start);
-        let is_name = |key: &[String]| key.len() == 1 && key[0] == name;
-        if !spelling.keys.iter().any(|key| is_name(key)) {
+        if !spelling.keys.iter().any(|key| *key == [name]) {
             continue;
         }
-        let same_key = spelling.texts.iter().position(|text| is_name(&text.key));
+        let same_key = spelling.texts.iter().position(|text| text.key == [name]);
         let Some(text) = same_key.or_else(|| present.iter().position(|present| !present)) else {
             edit.remove_words(file, &statement.words, option);
             continue;

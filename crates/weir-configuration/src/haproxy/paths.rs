@@ -52,8 +52,7 @@ pub(super) struct Bases {
 
 impl Bases {
     pub(super) fn of(source: &Source, tree: &Tree<'_>) -> Bases {
-        let parent = |path: &Path| path.parent().unwrap_or(Path::new("/")).to_owned();
-        let beside = parent(&source.files[0].path);
+        let beside = parent_of(&source.files[0].path);
         let mut bases = Bases {
             folder: beside.clone(),
             parent_of_file: beside.clone(),
@@ -63,7 +62,7 @@ impl Bases {
         };
         for statement in tree.of_kind("global").flat_map(|(_, section)| &section.statements) {
             match (statement.word(0), statement.word(1)) {
-                ("default-path", "parent") => bases.folder = parent(&beside),
+                ("default-path", "parent") => bases.folder = parent_of(&beside),
                 ("default-path", "origin") => bases.folder = beside.join(statement.word(2)),
                 ("ca-base", _) => bases.ca_base = true,
                 ("crt-base", _) => bases.crt_base = true,
@@ -120,4 +119,8 @@ pub(super) fn written(path: &Path) -> String {
         word.push(c);
     }
     word
+}
+
+fn parent_of(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(Path::new("/")).to_owned()
 }

@@ -49,7 +49,7 @@ const RATES: [&str; 4] = ["be_sess_rate", "fe_req_rate", "fe_sess_rate", "srv_se
 pub fn replaced(source: &Source, ask: &AskSpec) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
     let tree = Tree::parse(source)?;
     let frontends = Frontends::of(source, &tree);
-    let asked = look_up(&frontends, ask)?;
+    let answers = look_up(&frontends, ask)?;
     let binds = tree
         .sections
         .iter()
@@ -62,7 +62,7 @@ pub fn replaced(source: &Source, ask: &AskSpec) -> Result<Vec<ReplacedRecord>, C
         own: binds.flat_map(|bind| bind.word(1).split(',').map(plain)).collect(),
         found: Replacements::new(source),
     };
-    for (request, asked) in Request::all(ask).zip(&asked) {
+    for (request, asked) in Request::all(ask).zip(&answers) {
         for spot in &asked.past {
             search.found.add(ReplacedPart::Before, spot);
         }
@@ -363,13 +363,12 @@ fn counts_rates(statement: &Statement<'_>) -> bool {
 
 /// Returns the tables of other sections that a statement names: `track-sc0 src table NAME`, `sc_http_req_rate(0,NAME)`.
 fn tables<'s>(statement: &'s Statement<'_>) -> impl Iterator<Item = &'s str> {
-    let words = || statement.words.iter().map(|word| &*word.text);
-    let named = words().zip(words().skip(1)).filter(|(word, _)| *word == "table");
-    let fetched = words().filter_map(|word| {
-        let (_, arguments) = word.split_once("_rate(")?;
+    let pairs = statement.words.windows(2).filter(|pair| pair[0].text == "table");
+    let fetched = statement.words.iter().filter_map(|word| {
+        let (_, arguments) = word.text.split_once("_rate(")?;
         arguments.split(')').next()?.rsplit(',').next()
     });
-    named.map(|(_, name)| name).chain(fetched)
+    pairs.map(|pair| &*pair[1].text).chain(fetched)
 }
 
 /// Returns true for an `acl` that is named by no statement on the request's way.
@@ -382,20 +381,20 @@ fn is_unused(acl: &Statement<'_>, step: &Step<'_, '_>) -> bool {
 
 /// Returns the part of a statement that the copy replaces, if there is one.
 fn part_of(statement: &Statement<'_>, request: &Request<'_>) -> Option<ReplacedPart> {
-    let begins = |words: &[&str]| statement.begins_with(words);
-    if begins(&["rate-limit"])
+    if statement.begins_with(&["rate-limit"])
         || counts_rates(statement)
         || statement.word(1).starts_with("bwlim-")
         || statement.has(|word| RATES.iter().any(|fetch| word.starts_with(fetch)))
     {
         return Some(ReplacedPart::Limit);
     }
-    if begins(&["tcp-request", "connection", "expect-proxy"]) {
+    if statement.begins_with(&["tcp-request", "connection", "expect-proxy"]) {
         return Some(ReplacedPart::ProxyProtocol);
     }
     let is_cache = ["cache-use", "cache-store"].contains(&statement.word(1));
-    let is_compression = begins(&["compression"]) || begins(&["filter", "compression"]);
-    let reads_response = begins(&["http-response"])
+    let is_compression = statement.begins_with(&["compression"])
+        || statement.begins_with(&["filter", "compression"]);
+    let reads_response = statement.begins_with(&["http-response"])
         && (statement.word(1).starts_with("replace-")
             || statement.has(|word| RESPONSE.iter().any(|fetch| word.contains(fetch)))
             || statement
@@ -406,7 +405,8 @@ fn part_of(statement: &Statement<'_>, request: &Request<'_>) -> Option<ReplacedP
         return Some(ReplacedPart::Content);
     }
     // With converters behind it, or fetches of its own.
-    let is_by_client = (begins(&["source"]) && statement.has(|word| word == "usesrc"))
+    let is_by_client = (statement.begins_with(&["source"])
+        && statement.has(|word| word == "usesrc"))
         || statement.has(|word| {
             word == "src"
                 || word.starts_with("src,")

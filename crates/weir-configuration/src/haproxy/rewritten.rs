@@ -31,9 +31,8 @@ impl Conditions<'_, '_> {
             "set-path" | "set-pathq" | "set-uri" | "set-query" | "replace-path"
             | "replace-pathq" | "replace-uri" | "normalize-uri" => {
                 let words = [rule.word(action + 1), rule.word(action + 2)];
-                let target = self.target_of(name, words);
                 // One with a host of its own is not followed.
-                let target = target.filter(|target| target.starts_with('/'));
+                let target = self.target_of(name, words).filter(|target| target.starts_with('/'));
                 ("target".to_owned(), target.map(Some))
             }
             "set-method" => ("method".to_owned(), format(action + 1)),
@@ -60,9 +59,9 @@ impl Conditions<'_, '_> {
             "set-path" => (self.format(first)?, query),
             "set-query" => (path.to_owned(), &*self.format(first)?),
             "set-pathq" | "set-uri" => (self.format(first)?, ""),
-            "replace-path" => (replaced(first, path, &self.format(second)?)?, query),
+            "replace-path" => (replace_match(first, path, &self.format(second)?)?, query),
             "replace-pathq" | "replace-uri" => {
-                (replaced(first, &target, &self.format(second)?)?, "")
+                (replace_match(first, &target, &self.format(second)?)?, "")
             }
             _ => return None,
         };
@@ -99,14 +98,14 @@ impl Conditions<'_, '_> {
     /// Returns the text that a log format makes of a request; None if a part of it cannot be determined.
     pub(super) fn format(&self, format: &str) -> Option<String> {
         let mut text = String::new();
-        let mut rest = format;
-        while let Some((literal, behind)) = rest.split_once('%') {
+        let mut tail = format;
+        while let Some((literal, behind)) = tail.split_once('%') {
             let (expression, behind) = behind.strip_prefix('[')?.split_once(']')?;
             text += literal;
             text += &self.value(expression)?.0.unwrap_or_default();
-            rest = behind;
+            tail = behind;
         }
-        Some(text + rest)
+        Some(text + tail)
     }
 
     /// Applies a converter to a value.
@@ -117,57 +116,57 @@ impl Conditions<'_, '_> {
             ("upper", _) => Some(value.to_ascii_uppercase()),
             ("host_only", _) => Some(without_port(&value).to_owned()),
             ("field" | "word", [number, ends]) => {
-                let number = number.parse::<usize>().ok()?.checked_sub(1)?;
+                let index = number.parse::<usize>().ok()?.checked_sub(1)?;
                 let mut parts = value
                     .split(|c| ends.contains(c))
                     .filter(|part| name == "field" || !part.is_empty());
-                Some(parts.nth(number).unwrap_or_default().to_owned())
+                Some(parts.nth(index).unwrap_or_default().to_owned())
             }
             ("concat", [before, variable, behind]) => {
                 let variable = match *variable {
                     "" => None,
                     name => self.variable(name)?,
                 };
-                let variable = variable.unwrap_or_default();
-                Some(value + before + &variable + behind)
+                let inserted = variable.unwrap_or_default();
+                Some(value + before + &inserted + behind)
             }
             (map, [file, default @ ..]) if map.starts_with("map") => {
                 let method = map.split('_').nth(1).unwrap_or("str");
-                let found = self.mapped(&value, method, file)?;
-                found.or_else(|| default.first().map(|default| (*default).to_owned()))
+                let value = self.look_up(&value, method, file)?;
+                value.or_else(|| default.first().map(|default| (*default).to_owned()))
             }
             _ => return None,
         })
     }
 
     /// Returns the value of a key in a map file: the first pattern that matches, or for `beg` the longest.
-    fn mapped(&self, key: &str, method: &str, file: &str) -> Value {
+    fn look_up(&self, key: &str, method: &str, file: &str) -> Value {
         let (_, matches) = METHODS.iter().find(|(known, _)| *known == method)?;
-        let mut found: Option<(&str, &str)> = None;
+        let mut nearest: Option<(&str, &str)> = None;
         let text = self.files.lines(file)?;
         for line in text.lines() {
             let (pattern, value) = line.split_once([' ', '\t']).unwrap_or((line, ""));
             let is_nearer =
-                found.is_none_or(|(known, _)| method == "beg" && pattern.len() > known.len());
+                nearest.is_none_or(|(known, _)| method == "beg" && pattern.len() > known.len());
             if is_nearer && matches(key, pattern)? {
-                found = Some((pattern, value.trim()));
+                nearest = Some((pattern, value.trim()));
             }
         }
-        Some(found.map(|(_, value)| value.to_owned()))
+        Some(nearest.map(|(_, value)| value.to_owned()))
     }
 }
 
 /// Replaces a text if a regular expression matches it, with groups for `\1`; otherwise returns it unchanged. None if
 /// the expression cannot be evaluated.
-fn replaced(pattern: &str, text: &str, new: &str) -> Option<String> {
+fn replace_match(pattern: &str, text: &str, new: &str) -> Option<String> {
     if !is_found(pattern, false, text)? {
         return Some(text.to_owned());
     }
     let groups = captures(pattern, text)?;
     let mut filled = String::new();
-    let mut rest = new.chars();
-    while let Some(c) = rest.next() {
-        let escaped = if c == '\\' { rest.next() } else { None };
+    let mut characters = new.chars();
+    while let Some(c) = characters.next() {
+        let escaped = if c == '\\' { characters.next() } else { None };
         match escaped.and_then(|c| c.to_digit(10)) {
             Some(group) => filled += groups.get(group as usize).map_or("", |group| group),
             None => filled.push(escaped.unwrap_or(c)),

@@ -137,7 +137,7 @@ impl<'t> Tree<'t> {
             }
             .read()?;
         }
-        let parents = parents(&sections);
+        let parents = find_parents(&sections);
         Ok(Tree { sections, parents })
     }
 
@@ -175,7 +175,7 @@ impl<'t> Tree<'t> {
     }
 }
 
-fn parents(sections: &[Section<'_>]) -> Vec<Option<usize>> {
+fn find_parents(sections: &[Section<'_>]) -> Vec<Option<usize>> {
     let (mut last, mut named) = (None, HashMap::new());
     let mut parents = Vec::with_capacity(sections.len());
     for (index, section) in sections.iter().enumerate() {
@@ -223,8 +223,8 @@ impl<'t> Reader<'t, '_> {
         }
         let split = words::split(&self.file.text, line.clone(), self.variables);
         let words = split.map_err(|open| {
-            let what = "this quote is not closed in its line";
-            error(self.file, open.at, what).hint("close it, or put a backslash before it")
+            let message = "this quote is not closed in its line";
+            error(self.file, open.at, message).hint("close it, or put a backslash before it")
         })?;
         let Some(word) = words.first() else {
             return Ok(());
@@ -242,22 +242,22 @@ impl<'t> Reader<'t, '_> {
             }
             section.statements.push(statement);
         } else if !statement.is_macro() {
-            let what = format!("unknown section `{}`", statement.word(0));
+            let message = format!("unknown section `{}`", statement.word(0));
             let hint = format!("a file begins with one of {SECTIONS}");
-            return Err(error(self.file, at, what).hint(hint));
+            return Err(error(self.file, at, message).hint(hint));
         }
         Ok(())
     }
 
     /// Replaces the variables in the address of a statement, if it has an address.
     fn expand_address(&self, statement: &mut Statement<'_>) {
-        let place = match statement.word(0) {
+        let index = match statement.word(0) {
             "bind" | "dispatch" | "source" => 1,
             "server" | "peer" => 2,
             "server-template" => 3,
             _ => return,
         };
-        let Some(address) = statement.words.get_mut(place) else {
+        let Some(address) = statement.words.get_mut(index) else {
             return;
         };
         if address.text.contains('$') {

@@ -88,29 +88,26 @@ fn status_of(rule: &Statement<'_>) -> Option<u16> {
 /// Returns the page of statistics, if a section or its `defaults` have one and the request is for it.
 fn statistics(conditions: &Conditions<'_, '_>) -> Option<Answer> {
     let chain = &conditions.sections;
-    let has = |option: &str| first(chain, &["stats", option]);
-    let known = ["enable", "uri", "auth", "realm", "refresh", "scope", "admin", "hide-version"];
-    if !known.iter().any(|option| has(option).is_some()) {
+    let options = ["enable", "uri", "auth", "realm", "refresh", "scope", "admin", "hide-version"];
+    if !options.iter().any(|option| first(chain, &["stats", option]).is_some()) {
         return None;
     }
-    let uri = has("uri").map_or("/haproxy?stats", |statement| statement.word(2));
+    let uri =
+        first(chain, &["stats", "uri"]).map_or("/haproxy?stats", |statement| statement.word(2));
     let is_alone =
         !chain[0].statements.iter().any(|it| {
             matches!(it.word(0), "use_backend" | "server" | "server-template" | "dispatch")
         }) && first(chain, &["default_backend"]).is_none();
     // Of other pages a section with nothing else answers 503.
-    let is_for_them = || conditions.target().is_some_and(|target| target.starts_with(uri));
-    (is_alone || is_for_them()).then_some(Answer::Statistics)
+    let is_shown = is_alone || conditions.target().is_some_and(|target| target.starts_with(uri));
+    is_shown.then_some(Answer::Statistics)
 }
 
 /// Returns the answer of a section that has servers.
 pub(super) fn served(chain: &[&Section<'_>]) -> Answer {
-    let has = |words: &[&str]| first(chain, words).is_some();
-    if !servers(chain).is_empty()
-        || has(&["dispatch"])
-        || has(&["option", "transparent"])
-        || has(&["option", "http_proxy"])
-    {
+    let forwarding: [&[&str]; 3] =
+        [&["dispatch"], &["option", "transparent"], &["option", "http_proxy"]];
+    if !servers(chain).is_empty() || forwarding.iter().any(|words| first(chain, words).is_some()) {
         return Answer::Passes;
     }
     Answer::Returns(503)

@@ -9,7 +9,7 @@ use super::keywords::is_adding;
 use super::sections::Statement;
 use super::variables::Variables;
 use super::words;
-use crate::Wanted;
+use crate::WantedSetting;
 use crate::place::{like, unit};
 
 /// Statements or options of a level in one context.
@@ -37,7 +37,7 @@ pub(super) struct Text {
 
 impl<'w> Spelling<'w> {
     /// Creates the spelling of `wanted` in the context of this name.
-    pub(super) fn new(wanted: &Wanted<'w>, context: &str) -> Spelling<'w> {
+    pub(super) fn new(wanted: &WantedSetting<'w>, context: &str) -> Spelling<'w> {
         let row = wanted.row;
         let writes = row.writes.iter().filter(|write| write.context.name() == context);
         let mut keys: Vec<Vec<String>> = Vec::new();
@@ -72,19 +72,21 @@ impl<'w> Spelling<'w> {
             take(&mut self.texts).into_iter().partition::<Vec<_>, _>(|text| is_listed(&text.key));
         self.texts = rest;
         let keys: Vec<_> = keys.into_iter().map(|key| key[1..].to_vec()).collect();
-        let texts = texts.into_iter().map(|text| Text::new(&keys, text.raw[1..].join(" ")));
-        Spelling { row: self.row, texts: texts.collect(), keys }
+        let texts =
+            texts.into_iter().map(|text| Text::new(&keys, text.raw[1..].join(" "))).collect();
+        Spelling { row: self.row, texts, keys }
     }
 
     /// Returns true if a statement already does in the user's own way what the level is to do, and therefore stays.
     pub(super) fn is_users_own(&self, statement: &Statement<'_>) -> bool {
-        let words = || statement.words.iter().map(|word| &*word.text);
         let mut writes = self.row.writes.iter();
         let is_negated = statement.word(0) == "no";
         is_adding(statement.word(usize::from(is_negated)))
             && (is_negated || !self.texts.is_empty())
             && self.key_of(statement).is_some()
-            && !writes.any(|write| write.text.split_whitespace().eq(words()))
+            && !writes.any(|write| {
+                write.text.split_whitespace().eq(statement.words.iter().map(|word| &*word.text))
+            })
     }
 
     /// Returns true if these words mean the same as a text: the same words, or the same duration in another unit
@@ -101,14 +103,16 @@ impl<'w> Spelling<'w> {
         let mut raw = text.raw.clone();
         if is_duration && words.len() == text.words.len() {
             for ((raw, found), wanted) in raw.iter_mut().zip(words).zip(&text.words) {
-                let wanted = microseconds(found).and(microseconds(wanted));
-                let wanted = wanted.and_then(|wanted| u64::try_from(wanted).ok());
-                let styled = wanted.and_then(|wanted| {
-                    let usual = || like("s", wanted, &TIMES).or_else(|| like("ms", wanted, &TIMES));
-                    // The catalog writes some without a unit.
-                    let is_bare = unit(raw).is_empty() && !unit(found).is_empty();
-                    like(found, wanted, &TIMES).or_else(|| usual().filter(|_| is_bare))
-                });
+                let styled = microseconds(found)
+                    .and(microseconds(wanted))
+                    .and_then(|wanted| u64::try_from(wanted).ok())
+                    .and_then(|wanted| {
+                        // The catalog writes some without a unit.
+                        let is_bare = unit(raw).is_empty() && !unit(found).is_empty();
+                        like(found, wanted, &TIMES)
+                            .or_else(|| like("s", wanted, &TIMES).filter(|_| is_bare))
+                            .or_else(|| like("ms", wanted, &TIMES).filter(|_| is_bare))
+                    });
                 *raw = styled.unwrap_or_else(|| raw.clone());
             }
         }
@@ -130,8 +134,7 @@ impl Text {
         let raw = split.iter().map(|word| written[word.span.clone()].to_owned()).collect();
         let words: Vec<&str> = split.iter().map(|word| &*word.text).collect();
         let key = key_of(keys, &words).unwrap_or_default().to_vec();
-        let words = words.into_iter().map(str::to_owned).collect();
-        Text { key, raw, words, written }
+        Text { key, raw, words: words.into_iter().map(str::to_owned).collect(), written }
     }
 }
 
@@ -148,7 +151,7 @@ fn key_of<'k>(keys: &'k [Vec<String>], words: &[&str]) -> Option<&'k [String]> {
 /// Returns the possible beginnings of a row's text. `option` alone is also the beginning of other rows and of the
 /// user's statements: with each of the row's levels it is a keyword of its own.
 fn keys_of(row: &Parameter, text: &str) -> Vec<Vec<String>> {
-    let key = key(row, text);
+    let key = read_key(row, text);
     match &row.level {
         LevelKind::Choice(levels) if key == ["option"] => {
             levels.iter().map(|level| vec![key[0].clone(), level.clone()]).collect()
@@ -159,7 +162,7 @@ fn keys_of(row: &Parameter, text: &str) -> Vec<Vec<String>> {
 
 /// Returns the beginning of a row's text that does not depend on the level: its words before the level, or as many
 /// words as are in the name under which the effective value is read.
-fn key(row: &Parameter, text: &str) -> Vec<String> {
+fn read_key(row: &Parameter, text: &str) -> Vec<String> {
     let name = match &row.effective {
         EffectiveFrom::Directive { name, .. } | EffectiveFrom::ListenFlag { name } => name,
         _ => "",

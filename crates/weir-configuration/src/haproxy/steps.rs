@@ -27,7 +27,7 @@ pub(super) fn step<'s, 't>(
     conditions: &Conditions<'s, 't>,
     is_left: bool,
 ) -> Step<'s, 't> {
-    let met = conditions
+    let statements: Vec<(&Section<'_>, &Statement<'_>)> = conditions
         .sections
         .iter()
         .flat_map(|section| section.statements.iter().map(move |it| (*section, it)))
@@ -37,11 +37,11 @@ pub(super) fn step<'s, 't>(
             } else {
                 conditions.holds(statement) != Some(false)
             }
-        });
-    let met: Vec<(&Section<'_>, &Statement<'_>)> = met.collect();
-    let use_server = met
+        })
+        .collect();
+    let use_server = statements
         .iter()
         .find(|(_, it)| it.word(0) == "use-server")
         .filter(|(_, rule)| conditions.holds(rule) == Some(true));
-    Step { section, server: use_server.map(|(_, rule)| rule.word(1)), met, is_left }
+    Step { section, server: use_server.map(|(_, rule)| rule.word(1)), met: statements, is_left }
 }

@@ -8,13 +8,13 @@ use super::words::Word;
 /// environment of this process, which HAProxy inherits.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
-    said: BTreeMap<String, Said>,
+    said: BTreeMap<String, Assignment>,
     /// True if `resetenv` has removed all variables without an entry.
     are_reset: bool,
 }
 
 #[derive(Debug)]
-enum Said {
+enum Assignment {
     Holds(String),
     Gone,
     /// The value depends on facts that only the proxy knows: on an `.if`, or on another variable.
@@ -37,9 +37,9 @@ impl Written<'_> {
     pub(super) fn first(text: &str) -> Option<Written<'_>> {
         let behind = text.strip_prefix('$')?;
         let inner = behind.strip_prefix('{');
-        let rest = inner.unwrap_or(behind);
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let (name, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        let content = inner.unwrap_or(behind);
+        let end = content.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let (name, rest) = content.split_at(end.unwrap_or(content.len()));
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
             return None;
         }
@@ -60,9 +60,9 @@ impl Variables {
     pub(super) fn value(&self, written: &Written<'_>) -> Option<String> {
         let default = || written.default.map(str::to_owned);
         match self.said.get(written.name) {
-            Some(Said::Holds(value)) => Some(value.clone()),
-            Some(Said::Unsure) => None,
-            Some(Said::Gone) => default(),
+            Some(Assignment::Holds(value)) => Some(value.clone()),
+            Some(Assignment::Unsure) => None,
+            Some(Assignment::Gone) => default(),
             None if self.are_reset => default(),
             None => std::env::var(written.name).ok().or_else(default),
         }
@@ -73,20 +73,20 @@ impl Variables {
     /// `str2sa_range` in its `tools.c` calls).
     pub(super) fn in_address(&self, address: &str) -> (String, Option<String>) {
         let (mut expanded, mut unknown) = (String::new(), None);
-        let mut rest = address;
-        while let Some(at) = rest.find('$') {
-            expanded.push_str(&rest[..at]);
-            rest = &rest[at..];
-            let written = Written::first(rest).filter(|written| written.default.is_none());
+        let mut tail = address;
+        while let Some(at) = tail.find('$') {
+            expanded.push_str(&tail[..at]);
+            tail = &tail[at..];
+            let written = Written::first(tail).filter(|written| written.default.is_none());
             let value = written.as_ref().and_then(|written| self.value(written));
             let length = written.as_ref().map_or(1, |written| written.length);
             if let (Some(written), None) = (written, &value) {
                 unknown.get_or_insert_with(|| written.name.to_owned());
             }
-            expanded.push_str(value.as_deref().unwrap_or(&rest[..length]));
-            rest = &rest[length..];
+            expanded.push_str(value.as_deref().unwrap_or(&tail[..length]));
+            tail = &tail[length..];
         }
-        expanded.push_str(rest);
+        expanded.push_str(tail);
         (expanded, unknown)
     }
 
@@ -99,29 +99,29 @@ impl Variables {
         match (keyword, &names[..]) {
             ("presetenv", [name, ..]) if self.exists(name) != Some(false) => {}
             ("setenv" | "presetenv", [name, ..]) => {
-                let said = words
+                let assignment = words
                     .get(2)
                     .filter(|word| is_sure && word.variable.is_none())
-                    .map_or(Said::Unsure, |word| Said::Holds(word.text.to_string()));
-                self.said.insert(name.clone(), said);
+                    .map_or(Assignment::Unsure, |word| Assignment::Holds(word.text.to_string()));
+                self.said.insert(name.clone(), assignment);
             }
             ("unsetenv", names) => {
                 for name in names {
-                    let said = if is_sure { Said::Gone } else { Said::Unsure };
-                    self.said.insert(name.clone(), said);
+                    let assignment = if is_sure { Assignment::Gone } else { Assignment::Unsure };
+                    self.said.insert(name.clone(), assignment);
                 }
             }
             ("resetenv", kept) if is_sure => {
                 for name in kept {
                     if let (None, Ok(value)) = (self.said.get(name), std::env::var(name)) {
-                        self.said.insert(name.clone(), Said::Holds(value));
+                        self.said.insert(name.clone(), Assignment::Holds(value));
                     }
                 }
                 self.said.retain(|name, _| kept.contains(name));
                 self.are_reset = true;
             }
             ("resetenv", _) => {
-                self.said.values_mut().for_each(|said| *said = Said::Unsure);
+                self.said.values_mut().for_each(|said| *said = Assignment::Unsure);
             }
             _ => {}
         }
@@ -129,9 +129,9 @@ impl Variables {
 
     fn exists(&self, name: &str) -> Option<bool> {
         match self.said.get(name) {
-            Some(Said::Holds(_)) => Some(true),
-            Some(Said::Gone) => Some(false),
-            Some(Said::Unsure) => None,
+            Some(Assignment::Holds(_)) => Some(true),
+            Some(Assignment::Gone) => Some(false),
+            Some(Assignment::Unsure) => None,
             None => Some(!self.are_reset && std::env::var_os(name).is_some()),
         }
     }
@@ -155,8 +155,8 @@ mod tests {
             ("$", None),
             ("${.LINE}", None),
         ] {
-            let found = Written::first(text).map(|it| (it.name, it.default, it.length));
-            assert_eq!(found, expected, "{text}");
+            let parsed = Written::first(text).map(|it| (it.name, it.default, it.length));
+            assert_eq!(parsed, expected, "{text}");
         }
     }
 }

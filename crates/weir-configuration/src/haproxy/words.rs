@@ -45,7 +45,7 @@ pub(super) fn split<'t>(
         if at >= bytes.len() || bytes[at] == b'#' {
             return Ok(words);
         }
-        let word = word(text, at, variables)?;
+        let word = parse(text, at, variables)?;
         at = word.span.end;
         words.push(word);
     }
@@ -56,7 +56,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-fn word<'t>(text: &'t str, from: usize, variables: &Variables) -> Result<Word<'t>, Unbalanced> {
+fn parse<'t>(text: &'t str, from: usize, variables: &Variables) -> Result<Word<'t>, Unbalanced> {
     let bytes = text.as_bytes();
     let plain = bytes[from..]
         .iter()
@@ -121,18 +121,18 @@ impl Protected<'_, '_> {
     /// Appends the value of a variable, or the variable itself if the value is not known. Returns the length of the
     /// variable in the text.
     fn expand(&mut self, at: usize) -> usize {
-        let rest = &self.text[at..];
-        let Some(written) = Written::first(rest) else {
+        let tail = &self.text[at..];
+        let Some(written) = Written::first(tail) else {
             self.meaning.push(b'$');
             return 1;
         };
-        let raw = &rest[..written.length];
+        let raw = &tail[..written.length];
         let value = self.variables.value(&written);
         if value.is_none() {
             self.variable.get_or_insert_with(|| written.name.to_owned());
         }
-        let value = value.unwrap_or_else(|| raw.to_owned());
-        self.meaning.extend_from_slice(value.as_bytes());
+        let expansion = value.unwrap_or_else(|| raw.to_owned());
+        self.meaning.extend_from_slice(expansion.as_bytes());
         written.length
     }
 }

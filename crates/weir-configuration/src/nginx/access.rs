@@ -11,8 +11,10 @@ pub(super) fn refusal<'n>(
     request: &Request<'_>,
     is_first: bool,
 ) -> Option<u16> {
-    let is_internal = |node: &Node<'_>| node.directive.is("internal");
-    if is_first && location.is_some_and(|location| location.simple().any(is_internal)) {
+    if is_first
+        && location
+            .is_some_and(|location| location.simple().any(|node| node.directive.is("internal")))
+    {
         return Some(404);
     }
     let argument = |name| in_force(name).first().and_then(|it| it.directive.argument(0));

@@ -13,7 +13,9 @@ use super::rewrite::{End, Fallback, MapBlock, Passage, maps};
 use super::syntax::{Directive, Tree};
 use super::view::{self, Node};
 use crate::answer::{Answer, Barrier};
-use crate::asked::{self, Asked, Door, Doors, Map, Missing, Request, Spot, Way};
+use crate::asked::{
+    self, Candidates, ListenerCandidate, Map, Missing, Request, RequestOutcome, Route, Spot,
+};
 use crate::{Ask, ConfigurationError, Source};
 
 /// Maximum number of steps from one location to another, by `try_files`; nginx itself gives up after ten.
@@ -37,7 +39,7 @@ pub fn asked(
     source: &Source,
     ask: &AskSpec,
     build: &str,
-) -> Result<Vec<Asked>, ConfigurationError> {
+) -> Result<Vec<RequestOutcome>, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
     asked::look_up(&Servers::of(source, (&trees, &nodes), build), ask)
@@ -51,12 +53,12 @@ pub(super) fn sockets(
 ) -> Result<Vec<(Socket, SocketAddr)>, ConfigurationError> {
     let servers = Servers::of(source, parsed, build);
     let addresses = asked::addresses(&servers, asks)?.into_iter();
-    Ok(addresses.map(|(door, at)| (servers.listens[door].socket.clone(), at)).collect())
+    Ok(addresses.map(|(candidate, at)| (servers.listens[candidate].socket.clone(), at)).collect())
 }
 
 /// Servers of `http`, by the sockets on which they listen.
 pub(super) struct Servers<'a> {
-    doors: Doors<'a>,
+    candidates: Candidates<'a>,
     pub(super) listens: Vec<Listen<'a>>,
     by_name: ByName<'a>,
     /// Directives directly in `http`.
@@ -102,21 +104,23 @@ impl<'a> Servers<'a> {
     ) -> Servers<'a> {
         let (listens, others) =
             listen::all(nodes).into_iter().partition::<Vec<_>, _>(|listen| listen.is_http);
-        let first = |is_it: &dyn Fn(&Listen<'_>) -> bool| listens.iter().position(is_it);
-        let doors = listens.iter().enumerate().map(|(index, listen)| Door {
+        let candidates = listens.iter().enumerate().map(|(index, listen)| ListenerCandidate {
             listener: listen.listener(source),
             at: listen.node.place(),
             last_port: None,
-            group: first(&|it| it.server.place() == listen.server.place()).unwrap_or(index),
-            first: first(&|it| it.socket == listen.socket).unwrap_or(index),
+            group: listens
+                .iter()
+                .position(|it| it.server.place() == listen.server.place())
+                .unwrap_or(index),
+            first: listens.iter().position(|it| it.socket == listen.socket).unwrap_or(index),
             is_udp: listen.socket.is_udp,
             is_either: false,
             is_inner: false,
         });
         let blocks = |name: &'static str| nodes.iter().filter(move |node| node.is_block(name));
-        let doors = Doors { source, all: doors.collect(), missing: MISSING };
+        let candidates = Candidates { source, all: candidates.collect(), missing: MISSING };
         Servers {
-            doors,
+            candidates,
             streams: (others, blocks("stream").collect()),
             listens,
             by_name: ByName::default(),
@@ -127,25 +131,30 @@ impl<'a> Servers<'a> {
     }
 
     /// Returns the server that a name chooses among those of a socket, and true if the server has that name.
-    fn server(&self, door: usize, name: &str) -> (&'a Node<'a>, bool) {
-        let listen = &self.listens[door];
+    fn server(&self, candidate: usize, name: &str) -> (&'a Node<'a>, bool) {
+        let listen = &self.listens[candidate];
         let (server, has_name) = self.by_name.server(&self.listens, &listen.socket, name);
         (server.unwrap_or(listen.server), has_name)
     }
 
     pub(super) fn spot(&self, node: &Node<'_>, name: String) -> Spot {
-        Spot::new(self.doors.source, node.file, node.directive.name.span.clone(), name)
+        Spot::new(self.candidates.source, node.file, node.directive.name.span.clone(), name)
     }
 
     /// Returns the reason why no server has the host name that the load gives; None if the default server is one for
     /// any name.
-    fn misses_name(&self, door: usize, server: &Node<'_>, request: &Request<'_>) -> Option<String> {
-        let own = names(server);
-        let is_catch_all = own.iter().all(|name| name.is_empty() || !name.contains('.'));
+    fn misses_name(
+        &self,
+        candidate: usize,
+        server: &Node<'_>,
+        request: &Request<'_>,
+    ) -> Option<String> {
+        let server_names = names(server);
+        let is_catch_all = server_names.iter().all(|name| name.is_empty() || !name.contains('.'));
         if is_catch_all {
             return None;
         }
-        let socket = &self.listens[door].socket;
+        let socket = &self.listens[candidate].socket;
         let all: Vec<&str> = (self.listens.iter())
             .filter(|listen| listen.socket == *socket)
             .flat_map(|listen| names(listen.server))
@@ -164,19 +173,22 @@ impl<'a> Servers<'a> {
     }
 
     /// Returns the demand of a listener in clear or a server that the clients of a load cannot meet, if it has one.
-    fn barrier(&self, door: usize, server: &'a Node<'a>, request: &Request<'_>) -> Option<Barrier> {
+    fn barrier(
+        &self,
+        candidate: usize,
+        server: &'a Node<'a>,
+        request: &Request<'_>,
+    ) -> Option<Barrier> {
         if request.is_tls() {
-            let is_it = |node: &&Node<'_>| node.directive.is("ssl_verify_client");
-            let mut said = server.simple().find(is_it);
-            if said.is_none() {
-                said = self.http.iter().copied().find(|node| is_it(node));
-            }
-            let node = said
+            let node = server
+                .simple()
+                .chain(self.http.iter().copied())
+                .find(|node| node.directive.is("ssl_verify_client"))
                 .filter(|node| node.directive.argument(0) == Some("on"))
                 .filter(|_| !request.is_certified)?;
             return Some(Barrier::certificate(node.place(), "ssl_verify_client on"));
         }
-        let socket = &self.listens[door].socket;
+        let socket = &self.listens[candidate].socket;
         let mut here = self.listens.iter().filter(|it| it.socket == *socket);
         let flags = here.find_map(|listen| {
             let mut flags = listen.flags().iter();
@@ -188,20 +200,19 @@ impl<'a> Servers<'a> {
         Some(Barrier::http2(at, &format!("listen {}", words.join(" "))))
     }
 
-    /// Returns a request as it comes in at a door.
-    pub(super) fn passage<'p>(&'p self, door: usize, request: &'p Request<'p>) -> Passage<'p> {
-        Passage::new(request, self.listens[door].socket.port(), &self.maps)
+    /// Returns a request as it comes in at a listener.
+    pub(super) fn passage<'p>(&'p self, candidate: usize, request: &'p Request<'p>) -> Passage<'p> {
+        Passage::new(request, self.listens[candidate].socket.port(), &self.maps)
     }
 
     /// Returns the way of a request in a server, through all the locations that it is sent on to.
-    pub(super) fn in_server(&self, server: &'a Node<'a>, passage: &mut Passage<'_>) -> Way {
+    pub(super) fn in_server(&self, server: &'a Node<'a>, passage: &mut Passage<'_>) -> Route {
         if let Some(End::Answer(answer)) = passage.rewritten(server) {
             return self.way_to(server, None, Vec::new(), answer);
         }
         let taking = |path: &str| find(&server.children, path).map(|(location, _)| location);
-        let named = |name: &str| named_location(server, name);
         // Locations that had the request when their rules of access were asked.
-        let mut left: Vec<Spot> = Vec::new();
+        let mut earlier: Vec<Spot> = Vec::new();
         // Without `recursive_error_pages` a page is looked for once.
         let mut has_failed = false;
         let mut location = taking(&passage.path);
@@ -210,59 +221,60 @@ impl<'a> Servers<'a> {
             match location.and_then(|node| passage.rewritten(node)) {
                 Some(End::Answer(Answer::Returns(status))) if !has_failed => {
                     let next = match self.error_page(server, location, status) {
-                        Some(Page::Named(name)) => named(name),
+                        Some(Page::Named(name)) => named_location(server, name),
                         Some(Page::Path(path)) => {
                             taking(path).inspect(|_| passage.path = path.to_owned())
                         }
                         Some(Page::Elsewhere) => {
-                            return self.way_to(server, location, left, Answer::Redirects);
+                            return self.way_to(server, location, earlier, Answer::Redirects);
                         }
                         None => None,
                     };
                     has_failed = true;
                     let Some(next) = next else {
-                        return self.way_to(server, location, left, Answer::Returns(status));
+                        return self.way_to(server, location, earlier, Answer::Returns(status));
                     };
                     location = Some(next);
                     continue;
                 }
-                Some(End::Answer(answer)) => return self.way_to(server, location, left, answer),
+                Some(End::Answer(answer)) => return self.way_to(server, location, earlier, answer),
                 Some(End::Last) | None if passage.path != before => {
                     location = taking(&passage.path);
                     continue;
                 }
                 _ => {}
             }
-            let is_first = left.is_empty() && !has_failed && passage.path == passage.request.path;
+            let is_first =
+                earlier.is_empty() && !has_failed && passage.path == passage.request.path;
             if let Some(status) = refusal(
                 location,
                 |names| self.in_force((server, location), names),
                 passage.request,
                 is_first,
             ) {
-                return self.way_to(server, location, left, Answer::Returns(status));
+                return self.way_to(server, location, earlier, Answer::Returns(status));
             }
             let here = location.unwrap_or(server);
             let spot = location.map(|node| self.spot(node, location_name(node)));
             match passage.fallback(here) {
                 Some(Fallback::Named(name)) => {
-                    let Some(next) = named(name) else {
-                        return self.way_to(server, location, left, Answer::Unknown);
+                    let Some(next) = named_location(server, name) else {
+                        return self.way_to(server, location, earlier, Answer::Unknown);
                     };
-                    left.extend(spot);
+                    earlier.extend(spot);
                     location = Some(next);
                     continue;
                 }
                 Some(Fallback::Path(next)) if next != passage.path => passage.path = next,
                 _ => match (self.content(location, server), passage.index(location, server)) {
                     (Answer::Files, Some(next)) if next != passage.path => passage.path = next,
-                    (answer, _) => return self.way_to(server, location, left, answer),
+                    (answer, _) => return self.way_to(server, location, earlier, answer),
                 },
             }
-            left.extend(spot);
+            earlier.extend(spot);
             location = taking(&passage.path);
         }
-        self.way_to(server, location, left, Answer::Unknown)
+        self.way_to(server, location, earlier, Answer::Unknown)
     }
 
     fn way_to(
@@ -271,13 +283,13 @@ impl<'a> Servers<'a> {
         location: Option<&Node<'_>>,
         left: Vec<Spot>,
         answer: Answer,
-    ) -> Way {
-        Way {
+    ) -> Route {
+        Route {
             server: Some(self.spot(server, server_name(server))),
             location: location.map(|node| self.spot(node, location_name(node))),
             left,
             compressed: self.compression(server, location.unwrap_or(server)),
-            ..Way::end(answer)
+            ..Route::end(answer)
         }
     }
 
@@ -289,11 +301,10 @@ impl<'a> Servers<'a> {
     ) -> Vec<&'a Node<'a>> {
         let inside =
             location.and_then(|node| way_out(server, node.place())).unwrap_or_else(|| vec![server]);
-        let of = |node: &&'a Node<'a>| is_one_of(node, names);
         let mut levels = inside
             .iter()
-            .map(|block| block.simple().filter(of).collect())
-            .chain([self.http.iter().copied().filter(of).collect()]);
+            .map(|block| block.simple().filter(|node| is_one_of(node, names)).collect())
+            .chain([self.http.iter().copied().filter(|node| is_one_of(node, names)).collect()]);
         levels.find(|level: &Vec<_>| !level.is_empty()).unwrap_or_default()
     }
 
@@ -305,11 +316,10 @@ impl<'a> Servers<'a> {
         location: Option<&Node<'_>>,
         status: u16,
     ) -> Option<Page<'a>> {
-        let said = self.in_force((server, location), "error_page");
-        let status = status.to_string();
-        said.into_iter().find_map(|node| {
+        let code = status.to_string();
+        self.in_force((server, location), "error_page").into_iter().find_map(|node| {
             let words: Vec<&str> = node.directive.words().collect();
-            let is_meant = words.contains(&&*status) && words.iter().any(|it| it.starts_with('='));
+            let is_meant = words.contains(&&*code) && words.iter().any(|it| it.starts_with('='));
             let target = words.last().copied().filter(|_| is_meant)?;
             Some(if target.starts_with('@') {
                 Page::Named(target)
@@ -325,30 +335,35 @@ impl<'a> Servers<'a> {
     /// purpose. In `http` of the main file, `gzip on` is Debian's stock setting, unless another directive sets what is
     /// compressed.
     fn compression(&self, server: &Node<'_>, block: &Node<'_>) -> Option<Spot> {
-        let way = way_out(server, block.place())?;
-        let is_it = |node: &&Node<'_>| node.directive.is("gzip");
-        let mut inner = way.iter().filter_map(|block| block.simple().find(is_it));
-        let found = match inner.next() {
+        let blocks = way_out(server, block.place())?;
+        let mut inner =
+            blocks.iter().filter_map(|block| block.simple().find(|node| node.directive.is("gzip")));
+        let gzip = match inner.next() {
             Some(node) => node,
             None => {
-                let node = self.http.iter().copied().find(is_it)?;
-                let mut said = way.iter().flat_map(|block| block.simple());
-                let wished = |node: &Node<'_>| is_one_of(node, COMPRESSED);
-                let is_wished = self.http.iter().any(|node| wished(node)) || said.any(wished);
+                let node = self.http.iter().copied().find(|node| node.directive.is("gzip"))?;
+                let is_wished = self.http.iter().any(|node| is_one_of(node, COMPRESSED))
+                    || blocks
+                        .iter()
+                        .flat_map(|block| block.simple())
+                        .any(|node| is_one_of(node, COMPRESSED));
                 (node.file != 0 || is_wished).then_some(node)?
             }
         };
-        let is_on = found.directive.argument(0) == Some("on");
-        is_on.then(|| self.spot(found, "gzip on".to_owned()))
+        let is_on = gzip.directive.argument(0) == Some("on");
+        is_on.then(|| self.spot(gzip, "gzip on".to_owned()))
     }
 
     /// Returns the answer of a location or a server if nothing sends the request on.
     fn content(&self, location: Option<&Node<'_>>, server: &Node<'_>) -> Answer {
-        let has_locations = || server.children.iter().any(|node| node.is_block("location"));
-        let says_files = || server.simple().any(|node| is_one_of(node, FILES));
         match location {
             Some(location) => content(location),
-            None if self.has_files() || says_files() || !has_locations() => Answer::Files,
+            None if self.has_files()
+                || server.simple().any(|node| is_one_of(node, FILES))
+                || !server.children.iter().any(|node| node.is_block("location")) =>
+            {
+                Answer::Files
+            }
             None => Answer::Nothing(format!(
                 "no location of {} takes it, and no `root` says where files are",
                 server_name(server)
@@ -358,16 +373,16 @@ impl<'a> Servers<'a> {
 }
 
 impl Map for Servers<'_> {
-    fn doors(&self) -> &Doors<'_> {
-        &self.doors
+    fn candidates(&self) -> &Candidates<'_> {
+        &self.candidates
     }
 
-    fn is_for_host(&self, door: usize, request: &Request<'_>) -> bool {
-        self.server(door, request.host).1
+    fn is_for_host(&self, candidate: usize, request: &Request<'_>) -> bool {
+        self.server(candidate, request.host).1
     }
 
-    fn before(&self, door: usize) -> Vec<Spot> {
-        let socket = &self.listens[door].socket;
+    fn before(&self, candidate: usize) -> Vec<Spot> {
+        let socket = &self.listens[candidate].socket;
         let (listens, blocks) = &self.streams;
         let mut targets = blocks.iter().flat_map(|block| &block.children);
         if !targets.any(|node| names_socket(node.directive, socket)) {
@@ -379,42 +394,42 @@ impl Map for Servers<'_> {
             .collect()
     }
 
-    fn door_of(&self, door: usize, server: &Spot) -> usize {
-        let socket = &self.listens[door].socket;
-        let place = (server.file, server.span.start);
+    fn candidate_of(&self, candidate: usize, server: &Spot) -> usize {
+        let socket = &self.listens[candidate].socket;
+        let position = (server.file, server.span.start);
         self.listens
             .iter()
-            .position(|listen| listen.socket == *socket && listen.server.place() == place)
-            .unwrap_or(door)
+            .position(|listen| listen.socket == *socket && listen.server.place() == position)
+            .unwrap_or(candidate)
     }
 
-    fn way(&self, door: usize, request: &Request<'_>) -> Way {
+    fn find_route(&self, candidate: usize, request: &Request<'_>) -> Route {
         // The handshake comes first, and has a name of its own.
         if let Some(name) = request.server_name {
-            let (server, _) = self.server(door, name);
-            let rejects = |node: &Node<'_>| {
+            let (server, _) = self.server(candidate, name);
+            let is_rejecting = server.simple().any(|node| {
                 node.directive.is("ssl_reject_handshake")
                     && node.directive.argument(0) == Some("on")
-            };
-            if server.simple().any(rejects) {
-                return Way {
+            });
+            if is_rejecting {
+                return Route {
                     server: Some(self.spot(server, server_name(server))),
-                    ..Way::end(Answer::Closes)
+                    ..Route::end(Answer::Closes)
                 };
             }
         }
-        let (server, is_named) = self.server(door, request.host);
+        let (server, is_named) = self.server(candidate, request.host);
         let missed = if request.is_named && !is_named {
-            self.misses_name(door, server, request)
+            self.misses_name(candidate, server, request)
         } else {
             None
         };
-        let barred = self.barrier(door, server, request).map(Answer::Bars);
+        let barred = self.barrier(candidate, server, request).map(Answer::Bars);
         match missed.map(Answer::Nothing).or(barred) {
             Some(answer) => {
-                Way { server: Some(self.spot(server, server_name(server))), ..Way::end(answer) }
+                Route { server: Some(self.spot(server, server_name(server))), ..Route::end(answer) }
             }
-            None => self.in_server(server, &mut self.passage(door, request)),
+            None => self.in_server(server, &mut self.passage(candidate, request)),
         }
     }
 }
@@ -427,8 +442,8 @@ fn names_socket(directive: &Directive, socket: &Socket) -> bool {
 }
 
 fn server_name(server: &Node<'_>) -> String {
-    let names = names(server).join(" ");
-    format!("server {names}").trim_end().to_owned()
+    let list = names(server).join(" ");
+    format!("server {list}").trim_end().to_owned()
 }
 
 fn location_name(location: &Node<'_>) -> String {

@@ -19,8 +19,8 @@ impl<'a> ByName<'a> {
     /// Returns the server that a host's name chooses among `listens` at a socket.
     pub(super) fn server(&self, listens: &[Listen<'a>], socket: &Socket, name: &str) -> Choice<'a> {
         let key = (socket.clone(), name.to_owned());
-        let mut known = self.0.borrow_mut();
-        *known.entry(key).or_insert_with(|| choose(listens, socket, name))
+        let mut choices = self.0.borrow_mut();
+        *choices.entry(key).or_insert_with(|| choose(listens, socket, name))
     }
 }
 
@@ -53,8 +53,8 @@ fn first_of_longest<'a>(here: &[&Listen<'a>], host: &str, fits: Fit) -> Option<&
 }
 
 fn exact(name: &str, host: &str) -> Option<usize> {
-    let whole = name.strip_prefix('.').unwrap_or(name);
-    whole.eq_ignore_ascii_case(host).then_some(0)
+    let full_name = name.strip_prefix('.').unwrap_or(name);
+    full_name.eq_ignore_ascii_case(host).then_some(0)
 }
 
 /// Matches `*.example.com`, and `.example.com`, which stands for that and `example.com`.

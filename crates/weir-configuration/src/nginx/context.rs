@@ -11,7 +11,7 @@ use crate::{ConfigurationError, Source};
 
 /// Place in nginx's configuration into which a row of the catalog is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ContextLevel {
     Main,
     Events,
     Http,
@@ -22,18 +22,18 @@ pub(super) enum Place {
     Listen,
 }
 
-impl Place {
+impl ContextLevel {
     /// Returns the place of a context. This is the only function that knows the catalog's names of contexts.
-    pub(super) fn of(context: &Context) -> Place {
+    pub(super) fn of(context: &Context) -> ContextLevel {
         match context.name() {
-            "main" => Place::Main,
-            "events" => Place::Events,
-            "server" => Place::Server,
-            "location" => Place::Location,
-            "upstream" => Place::Upstream,
-            "listen" => Place::Listen,
+            "main" => ContextLevel::Main,
+            "events" => ContextLevel::Events,
+            "server" => ContextLevel::Server,
+            "location" => ContextLevel::Location,
+            "upstream" => ContextLevel::Upstream,
+            "listen" => ContextLevel::Listen,
             // The file of rows declares no other.
-            _ => Place::Http,
+            _ => ContextLevel::Http,
         }
     }
 
@@ -41,13 +41,13 @@ impl Place {
     /// and nginx accepts directives of `http` further in as well.
     fn blocks(self) -> &'static [&'static str] {
         match self {
-            Place::Main => &[MAIN],
-            Place::Events => &["events"],
-            Place::Http | Place::Server | Place::Location => {
+            ContextLevel::Main => &[MAIN],
+            ContextLevel::Events => &["events"],
+            ContextLevel::Http | ContextLevel::Server | ContextLevel::Location => {
                 &["http", "server", "location", "if", "limit_except"]
             }
-            Place::Upstream => &["upstream"],
-            Place::Listen => &[],
+            ContextLevel::Upstream => &["upstream"],
+            ContextLevel::Listen => &[],
         }
     }
 }
@@ -80,7 +80,7 @@ static DIRECTIVES: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(
     let rows = catalog.parameters(ProxyKind::Nginx);
     for write in rows.flat_map(|row| &row.writes) {
         let name = write.text.split(' ').next().unwrap_or_default();
-        let blocks = Place::of(&write.context).blocks();
+        let blocks = ContextLevel::of(&write.context).blocks();
         if !blocks.is_empty() {
             directives.entry(name.to_owned()).or_default().extend(blocks);
         }
@@ -110,12 +110,14 @@ fn check_in(
             None => None,
         };
         // A group of origin servers has directives of its own with the names of those of `http`.
-        let is_namesake = |allowed: &&[&str]| parent == "upstream" && allowed.contains(&"http");
-        let allowed = allowed.filter(|allowed| !is_namesake(allowed));
-        if let Some(allowed) = allowed.filter(|allowed| !allowed.contains(&parent)) {
-            let what = format!("`{name}` cannot stand {}", words(&[parent]));
+        let misplaced = allowed.filter(|allowed| {
+            let is_namesake = parent == "upstream" && allowed.contains(&"http");
+            !is_namesake && !allowed.contains(&parent)
+        });
+        if let Some(allowed) = misplaced {
+            let message = format!("`{name}` cannot stand {}", words(&[parent]));
             let hint = format!("it belongs {}", words(allowed));
-            return Err(error_at(source, node.file, node.directive, what).hint(hint));
+            return Err(error_at(source, node.file, node.directive, message).hint(hint));
         }
         // What stands in a block that is not known here is not judged.
         if blocks_around(name).is_some() {
@@ -132,8 +134,7 @@ pub(super) fn is_block(name: &str) -> bool {
 }
 
 fn blocks_around(name: &str) -> Option<&'static [&'static str]> {
-    let found = BLOCKS.iter().find(|(block, _)| *block == name);
-    found.map(|(_, around)| *around)
+    BLOCKS.iter().find(|(block, _)| *block == name).map(|(_, around)| *around)
 }
 
 fn words(blocks: &[&str]) -> String {

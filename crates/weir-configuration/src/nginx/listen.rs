@@ -16,8 +16,8 @@ use crate::{ConfigurationError, Listener, Source};
 pub fn listeners(source: &Source) -> Result<Vec<Listener>, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
-    let all = all(&nodes).into_iter().filter(|listen| listen.is_http);
-    Ok(all.map(|listen| listen.listener(source)).collect())
+    let listens = all(&nodes).into_iter().filter(|listen| listen.is_http);
+    Ok(listens.map(|listen| listen.listener(source)).collect())
 }
 
 /// One `listen`, or a server that listens without one.
@@ -88,8 +88,9 @@ impl Listen<'_> {
     pub(super) fn sets_options(&self) -> bool {
         const OPTIONS: &str = "bind, backlog, rcvbuf, sndbuf, accept_filter, deferred, setfib, fastopen, reuseport, \
              so_keepalive, ipv6only";
-        let is_option = |flag: &str| is_among(flag.split('=').next().unwrap_or_default(), OPTIONS);
-        self.flags().iter().any(|flag| is_option(&flag.text))
+        self.flags()
+            .iter()
+            .any(|flag| is_among(flag.text.split('=').next().unwrap_or_default(), OPTIONS))
     }
 }
 
@@ -171,18 +172,18 @@ fn host_of(host: &str) -> Host {
 
 /// Returns all listeners, those of `stream` and `mail` included, in nginx's order.
 pub(super) fn all<'a>(nodes: &'a [Node<'a>]) -> Vec<Listen<'a>> {
-    let mut found = Vec::new();
+    let mut listens = Vec::new();
     for block in nodes {
         let is_http = block.is_block("http");
         if !is_http && !block.is_block("stream") && !block.is_block("mail") {
             continue;
         }
         for server in block.children.iter().filter(|node| node.is_block("server")) {
-            of_server(server, is_http, &mut found);
+            of_server(server, is_http, &mut listens);
         }
     }
-    share_tls(&mut found);
-    found
+    share_tls(&mut listens);
+    listens
 }
 
 /// Makes servers on one socket share TLS: `ssl` of one of them applies to all (`ngx_http_add_addresses`).

@@ -57,12 +57,14 @@ fn matching<'a>(location: &'a Node<'_>) -> Matching<'a> {
 /// (`ngx_http_core_find_location`): an exact location; else the longest prefix, unless a regular expression in it, or
 /// else beside it, matches, of which the first counts.
 pub(super) fn find<'n, 't>(block: &'n [Node<'t>], path: &str) -> Option<(&'n Node<'t>, bool)> {
-    let locations = || block.iter().filter(|node| node.is_block("location"));
-    let exact = |node: &&Node<'_>| matches!(matching(node), Matching::Exact(own) if own == path);
-    if let Some(node) = locations().find(exact) {
+    let locations = block.iter().filter(|node| node.is_block("location"));
+    let mut exact = locations.clone();
+    if let Some(node) =
+        exact.find(|node| matches!(matching(node), Matching::Exact(exact) if exact == path))
+    {
         return Some((node, true));
     }
-    let prefixes = locations().filter_map(|node| match matching(node) {
+    let prefixes = locations.clone().filter_map(|node| match matching(node) {
         Matching::Prefix(own, is_last) if path.starts_with(own) => Some((own.len(), is_last, node)),
         _ => None,
     });
@@ -72,11 +74,13 @@ pub(super) fn find<'n, 't>(block: &'n [Node<'t>], path: &str) -> Option<(&'n Nod
         return Some((node, true));
     }
     let is_last = prefix.is_some_and(|(_, is_last, _)| is_last);
-    let fits = |node: &&Node<'_>| match matching(node) {
-        Matching::Expression(own, any_case) => is_found(own, any_case, path) == Some(true),
+    let mut expressions = locations.filter(|_| !is_last);
+    if let Some(node) = expressions.find(|node| match matching(node) {
+        Matching::Expression(expression, any_case) => {
+            is_found(expression, any_case, path) == Some(true)
+        }
         _ => false,
-    };
-    if let Some(node) = locations().filter(|_| !is_last).find(fits) {
+    }) {
         let inner = find(&node.children, path).map_or(node, |(inner, _)| inner);
         return Some((inner, true));
     }
@@ -86,9 +90,6 @@ pub(super) fn find<'n, 't>(block: &'n [Node<'t>], path: &str) -> Option<(&'n Nod
 /// Returns the answer of a location that does not change the request any more.
 pub(super) fn content(location: &Node<'_>) -> Answer {
     let has = |names: &str| location.simple().any(|node| is_one_of(node, names));
-    let is_program = |node: &Node<'_>| {
-        is_one_of(node, PROGRAMS) || node.directive.name.text.starts_with("content_by_lua")
-    };
     match () {
         () if has(PASSING) => Answer::Passes,
         // Whether that is so, files may say.
@@ -114,13 +115,18 @@ pub(super) fn way_out<'n, 't>(
         return Some(vec![from]);
     }
     let mut locations = from.children.iter().filter(|it| it.is_block("location"));
-    let mut way = locations.find_map(|inner| way_out(inner, place))?;
-    way.push(from);
-    Some(way)
+    let mut blocks = locations.find_map(|inner| way_out(inner, place))?;
+    blocks.push(from);
+    Some(blocks)
 }
 
 /// Returns the location of a server with a name.
 pub(super) fn named_location<'n>(server: &'n Node<'n>, name: &str) -> Option<&'n Node<'n>> {
     let mut locations = server.children.iter().filter(|it| it.is_block("location"));
     locations.find(|node| node.directive.argument(0) == Some(name))
+}
+
+/// Returns true if a directive has a program answer.
+fn is_program(node: &Node<'_>) -> bool {
+    is_one_of(node, PROGRAMS) || node.directive.name.text.starts_with("content_by_lua")
 }

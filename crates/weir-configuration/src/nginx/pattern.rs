@@ -25,20 +25,22 @@ pub fn files(root: &Path, pattern: &Path) -> Result<Vec<PathBuf>, String> {
     let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", pattern.display());
     let (root, text) =
         (root.to_str()).zip(pattern.to_str()).ok_or_else(|| wrong(&"is not UTF-8"))?;
-    let text = translated(text).map_err(|why| wrong(&why))?;
+    let text = translate(text).map_err(|why| wrong(&why))?;
     let text = Pattern::escape(root.trim_end_matches('/')) + &text;
-    let found = glob::glob_with(&text, GLOB).map_err(|error| wrong(&error))?;
-    let mut paths = found.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(&error))?;
+    let mut paths = glob::glob_with(&text, GLOB)
+        .map_err(|error| wrong(&error))?
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| wrong(&error))?;
     paths.sort();
     Ok(paths)
 }
 
 /// Converts a pattern to the library's syntax. glob(3) reads `[^a]` as `[!a]`, an unclosed bracket as itself, and two
 /// asterisks as one, whereas for the library two asterisks match subfolders.
-fn translated(pattern: &str) -> Result<String, &'static str> {
+fn translate(pattern: &str) -> Result<String, &'static str> {
     let mut text = String::with_capacity(pattern.len());
-    let mut rest = pattern;
-    while let Some((before, class)) = rest.split_once('[') {
+    let mut tail = pattern;
+    while let Some((before, class)) = tail.split_once('[') {
         text += before;
         let is_negated = class.starts_with(['!', '^']);
         let begin = usize::from(is_negated);
@@ -46,7 +48,7 @@ fn translated(pattern: &str) -> Result<String, &'static str> {
         let first = begin + usize::from(class[begin..].starts_with(']'));
         let Some(end) = class[first..].find(']').map(|end| first + end) else {
             text += "[[]";
-            rest = class;
+            tail = class;
             continue;
         };
         let members = &class[begin..end];
@@ -56,9 +58,9 @@ fn translated(pattern: &str) -> Result<String, &'static str> {
         text += if is_negated { "[!" } else { "[" };
         text += members;
         text.push(']');
-        rest = &class[end + 1..];
+        tail = &class[end + 1..];
     }
-    text += rest;
+    text += tail;
     while text.contains("**") {
         text = text.replace("**", "*");
     }
@@ -80,8 +82,8 @@ mod tests {
             ("a[b", "a[[]b"),
             ("a[^b/*", "a[[]^b/*"),
         ] {
-            assert_eq!(translated(pattern).as_deref(), Ok(expected), "{pattern}");
+            assert_eq!(translate(pattern).as_deref(), Ok(expected), "{pattern}");
         }
-        assert!(translated("[[:digit:]]*").is_err());
+        assert!(translate("[[:digit:]]*").is_err());
     }
 }

@@ -33,14 +33,14 @@ pub(super) fn insertion(
         .position(|child| child.block.is_none() && ENDS.iter().any(|end| child.is(end)))
         .unwrap_or(children.len());
     let last = |children: &'_ [Directive], is_fit: &dyn Fn(&Directive) -> bool| {
-        let found = children.iter().rposition(|child| child.block.is_none() && is_fit(child));
-        found.map(|index| Neighbour { text, index })
+        let mut indexed = children.iter();
+        let index = indexed.rposition(|child| child.block.is_none() && is_fit(child))?;
+        Some(Neighbour { text, index })
     };
     let before = &children[..end];
-    let is_usual = |child: &Directive| !is_include(child) && !child.is("rewrite");
     let anchor = last(children, &|child| child.is(name))
         .or_else(|| last(before, &|child| begins_alike(&child.name.text, name)))
-        .or_else(|| last(before, &is_usual))
+        .or_else(|| last(before, &|child| !is_include(child) && !child.is("rewrite")))
         .or_else(|| last(before, &|child| !child.is("rewrite")));
     match (anchor, block) {
         (Some(anchor), _) => anchor.below(children, directive),
@@ -55,8 +55,7 @@ pub(super) fn insertion(
 
 /// Returns true if two names have the part before their first underscore in common.
 pub(super) fn begins_alike(a: &str, b: &str) -> bool {
-    let begin = |name: &str| name.split('_').next().unwrap_or_default().to_owned();
-    begin(a) == begin(b)
+    a.split('_').next() == b.split('_').next()
 }
 
 /// A directive of a block, below which another one is written.
@@ -99,17 +98,17 @@ impl Neighbour<'_> {
         let above: Vec<&Directive> = children[..self.index].iter().rev().collect();
         let below: Vec<&Directive> = children[self.index + 1..].iter().collect();
         let line = children[self.index].line;
-        let mut near = Vec::new();
+        let mut neighbours = Vec::new();
         for side in [above, below] {
             let touching = side
                 .into_iter()
                 .zip(1..)
                 .take_while(|(other, away)| other.line.abs_diff(line) == *away);
-            near.extend(touching.filter_map(|(other, _)| self.column_of(other, index)));
+            neighbours.extend(touching.filter_map(|(other, _)| self.column_of(other, index)));
         }
-        near.retain(|(other, _)| *other == column);
-        let is_wide = gap != " " || near.iter().any(|(_, gap)| *gap != " ");
-        (!near.is_empty() && is_wide).then_some((column, gap))
+        neighbours.retain(|(other, _)| *other == column);
+        let is_wide = gap != " " || neighbours.iter().any(|(_, gap)| *gap != " ");
+        (!neighbours.is_empty() && is_wide).then_some((column, gap))
     }
 
     /// Returns the column of an argument of a directive, and the blanks before it, if the directive begins its line and
@@ -163,8 +162,8 @@ fn own_step<'t>(text: &'t str, directives: &[Directive]) -> Option<&'t str> {
         let first = block.children().first()?;
         let outer = indent_before(text, block.name.span.start);
         let inner = indent_before(text, first.name.span.start);
-        let own = inner.zip(outer).and_then(|(inner, outer)| inner.strip_prefix(outer));
-        own.filter(|own| !own.is_empty()).or_else(|| own_step(text, block.children()))
+        let step = inner.zip(outer).and_then(|(inner, outer)| inner.strip_prefix(outer));
+        step.filter(|step| !step.is_empty()).or_else(|| own_step(text, block.children()))
     })
 }
 
@@ -207,20 +206,18 @@ pub(super) fn removal(text: &str, directive: &Directive) -> Range<usize> {
         return before.len()..span.end;
     };
     let begin = span.start - indent.len();
-    let rest = &text[span.end..];
-    let line = rest.split('\n').next().unwrap_or_default();
-    match line.trim().is_empty() {
-        true if rest.len() > line.len() => begin..span.end + line.len() + 1,
+    let tail = &text[span.end..];
+    let line = tail.split('\n').next().unwrap_or_default();
+    if !line.trim().is_empty() {
+        let blanks = line.len() - line.trim_start().len();
+        span.start..span.end + blanks
+    } else if tail.len() > line.len() {
+        begin..span.end + line.len() + 1
+    } else {
         // The last line of a file without an end: the one before becomes the last.
-        true => {
-            let before = &text[..begin];
-            let before = before.strip_suffix('\n').unwrap_or(before);
-            before.strip_suffix('\r').unwrap_or(before).len()..text.len()
-        }
-        false => {
-            let blanks = line.len() - line.trim_start().len();
-            span.start..span.end + blanks
-        }
+        let before = &text[..begin];
+        let stripped = before.strip_suffix('\n').unwrap_or(before);
+        stripped.strip_suffix('\r').unwrap_or(stripped).len()..text.len()
     }
 }
 
@@ -234,6 +231,6 @@ fn indent_before(text: &str, at: usize) -> Option<&str> {
 /// Returns the rest of the line behind `at`, without the line's end, if it is blank or a comment.
 fn rest_of_line(text: &str, at: usize) -> Option<Range<usize>> {
     let line = text[at..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
-    let rest = line.trim_start();
-    (rest.is_empty() || rest.starts_with('#')).then_some(at..at + line.len())
+    let tail = line.trim_start();
+    (tail.is_empty() || tail.starts_with('#')).then_some(at..at + line.len())
 }

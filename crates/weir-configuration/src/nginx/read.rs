@@ -27,12 +27,9 @@ const BYTES_LIMIT: usize = 128 << 20;
 /// cannot be read, or includes itself through others. Returns an error at the place if a file is not UTF-8, is not in
 /// nginx's language, or has a block or a directive of the catalog where it cannot stand.
 pub fn read(main: &Path, conf_prefix: Option<&Path>) -> Result<Source, ConfigurationError> {
-    let unplaced = |path: &Path, error: io::Error| {
-        ConfigurationError::at(path, "", 0, format!("cannot be read: {error}"))
-    };
-    let main = std::path::absolute(main).map_err(|error| unplaced(main, error))?;
+    let main = std::path::absolute(main).map_err(|error| unplaced(main, &error))?;
     let folder = conf_prefix.or(main.parent()).unwrap_or(Path::new("/"));
-    let base = std::path::absolute(folder).map_err(|error| unplaced(folder, error))?;
+    let base = std::path::absolute(folder).map_err(|error| unplaced(folder, &error))?;
     let mut reader = Reader {
         source: Source { base, ..Source::new(Vec::new()) },
         known: HashMap::new(),
@@ -77,8 +74,7 @@ impl From<ConfigurationError> for Refused {
 impl Reader {
     /// Reads a file and those that it includes, unless it is known, and returns its index.
     fn file(&mut self, path: &Path) -> Result<usize, Refused> {
-        let unreadable = |error| Refused::Here(format!("cannot read {}: {error}", path.display()));
-        let real = fs::canonicalize(path).map_err(unreadable)?;
+        let real = fs::canonicalize(path).map_err(|error| unreadable(path, &error))?;
         if let Some(&file) = self.known.get(&real) {
             return match self.open.iter().position(|&open| open == file) {
                 Some(from) => Err(Refused::Here(self.circle(from))),
@@ -86,21 +82,21 @@ impl Reader {
             };
         }
         if self.open.len() == DEPTH_LIMIT {
-            let what = "includes are nested more than 100 deep";
-            return Err(Refused::Here(what.to_owned()));
+            let message = "includes are nested more than 100 deep";
+            return Err(Refused::Here(message.to_owned()));
         }
         if real.is_dir() {
-            let what = format!("{} is a folder, not a file", path.display());
-            return Err(Refused::Here(what));
+            let message = format!("{} is a folder, not a file", path.display());
+            return Err(Refused::Here(message));
         }
-        let bytes = place::bytes(&real).map_err(unreadable)?;
+        let bytes = place::bytes(&real).map_err(|error| unreadable(path, &error))?;
         self.bytes += bytes.len();
         if self.source.files.len() == FILES_LIMIT || self.bytes > BYTES_LIMIT {
-            let what = format!(
+            let message = format!(
                 "the files of a configuration are too many or too long: {FILES_LIMIT} files of \
                  {BYTES_LIMIT} bytes in all may be read"
             );
-            return Err(Refused::Here(what));
+            return Err(Refused::Here(message));
         }
         let read = place::file(real.clone(), bytes)?;
         let file = self.source.files.len();
@@ -181,4 +177,12 @@ impl Reader {
             files.map(|&file| self.source.files[file].path.display().to_string()).collect();
         format!("files include each other in a cycle: {}", names.join(" → "))
     }
+}
+
+fn unplaced(path: &Path, error: &io::Error) -> ConfigurationError {
+    ConfigurationError::at(path, "", 0, format!("cannot be read: {error}"))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Refused {
+    Refused::Here(format!("cannot read {}: {error}", path.display()))
 }

@@ -67,7 +67,7 @@ pub fn replaced(
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
     let servers = Servers::of(source, (&trees, &nodes), build);
-    let asked = look_up(&servers, ask)?;
+    let answers = look_up(&servers, ask)?;
     let http = nodes.iter().find(|node| node.is_block("http"));
     let variables = http.map(|http| Variables::of(source, &trees, &http.children));
     let mut search = Search {
@@ -78,14 +78,14 @@ pub fn replaced(
         met: BTreeSet::new(),
         found: Replacements::new(source),
     };
-    for (request, asked) in Request::all(ask).zip(&asked) {
+    for (request, asked) in Request::all(ask).zip(&answers) {
         search.met.clear();
         for spot in &asked.past {
             search.found.add(ReplacedPart::Before, spot);
         }
         search.listener(asked.index);
-        let way = [&asked.server, &asked.location].map(Option::as_ref);
-        search.server(asked.index, way, &asked.left, &request);
+        let spots = [&asked.server, &asked.location].map(Option::as_ref);
+        search.server(asked.index, spots, &asked.left, &request);
     }
     Ok(search.found.done())
 }
@@ -102,9 +102,9 @@ pub fn certificates(
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
     let servers = Servers::of(source, (&trees, &nodes), build);
-    let asked = look_up(&servers, ask)?;
+    let answers = look_up(&servers, ask)?;
     let https: Vec<&Node<'_>> = nodes.iter().filter(|node| node.is_block("http")).collect();
-    let server = asked.first().and_then(|asked| asked.server.as_ref());
+    let server = answers.first().and_then(|asked| asked.server.as_ref());
     let mut blocks = https.iter().flat_map(|http| &http.children);
     let server =
         server.and_then(|spot| blocks.find(|it| it.place() == (spot.file, spot.span.start)));
@@ -144,9 +144,9 @@ impl<'a> Search<'a> {
     }
 
     /// Adds the parts that the listener under load loses in the copy.
-    fn listener(&mut self, door: usize) {
+    fn listener(&mut self, candidate: usize) {
         let servers = self.servers;
-        let socket = &servers.listens[door].socket;
+        let socket = &servers.listens[candidate].socket;
         let with_protocol = servers.listens.iter().filter(|it| it.socket == *socket).filter(|it| {
             let mut flags = it.flags().iter();
             flags.any(|flag| flag.text == "proxy_protocol")
@@ -161,7 +161,7 @@ impl<'a> Search<'a> {
     /// before (`left`), and of the servers behind them.
     fn server(
         &mut self,
-        door: usize,
+        candidate: usize,
         [server, location]: [Option<&Spot>; 2],
         left: &[Spot],
         request: &Request<'_>,
@@ -173,7 +173,7 @@ impl<'a> Search<'a> {
         if !self.meets(layers[0], request) {
             return;
         }
-        let mut passage = self.servers.passage(door, request);
+        let mut passage = self.servers.passage(candidate, request);
         self.servers.in_server(server, &mut passage);
         let before = left.iter().map(|spot| self.layers(server, Some(spot)));
         let before: Vec<_> = before.collect();
@@ -222,8 +222,8 @@ impl<'a> Search<'a> {
 
     /// Returns the blocks around a place in a server, and `http`, inner ones first.
     fn layers(&self, server: &'a Node<'a>, spot: Option<&Spot>) -> Vec<&'a Node<'a>> {
-        let place = spot.map_or(server.place(), |spot| (spot.file, spot.span.start));
-        let mut layers = way_out(server, place).unwrap_or_else(|| vec![server]);
+        let position = spot.map_or(server.place(), |spot| (spot.file, spot.span.start));
+        let mut layers = way_out(server, position).unwrap_or_else(|| vec![server]);
         layers.extend(&self.http);
         layers
     }
@@ -251,8 +251,8 @@ impl<'a> Search<'a> {
     fn conditions(&mut self, layers: &[&'a Node<'a>]) {
         let blocks =
             layers.iter().flat_map(|layer| &layer.children).filter(|node| node.is_block("if"));
-        let said = in_force(layers, |name| is_among(name, CONDITIONS));
-        for node in blocks.chain(said) {
+        let conditions = in_force(layers, |name| is_among(name, CONDITIONS));
+        for node in blocks.chain(conditions) {
             self.add_client(node);
         }
     }
@@ -302,8 +302,8 @@ impl<'a> Search<'a> {
         }
         let request = passage.request.passed_on(uri, passage.request.host);
         let mut inner = passage.within(&request);
-        let way = self.servers.in_server(server, &mut inner);
-        let Some(location) = &way.location else {
+        let route = self.servers.in_server(server, &mut inner);
+        let Some(location) = &route.location else {
             return;
         };
         let layers = self.layers(server, Some(location));
@@ -312,7 +312,7 @@ impl<'a> Search<'a> {
             let targets = self.targets(pass, &inner);
             targets.iter().any(|target| !target.others(self).is_empty())
         });
-        let is_unknown = passing.is_empty() && way.answer == Answer::Unknown;
+        let is_unknown = passing.is_empty() && route.answer == Answer::Unknown;
         if asks_others || is_unknown {
             self.add(ReplacedPart::Service, node);
         }
@@ -378,10 +378,10 @@ impl<'a> Search<'a> {
     /// Follows a request to a listener of the same configuration.
     fn behind(&mut self, server: &str, request: &Request<'_>) {
         let servers = self.servers;
-        if let Some(door) = servers.listener_at(server) {
-            let way = servers.way(door, request);
-            let places = [&way.server, &way.location].map(Option::as_ref);
-            self.server(door, places, &way.left, request);
+        if let Some(candidate) = servers.listener_at(server) {
+            let route = servers.find_route(candidate, request);
+            let places = [&route.server, &route.location].map(Option::as_ref);
+            self.server(candidate, places, &route.left, request);
         }
     }
 }
@@ -390,9 +390,9 @@ impl<'a> Search<'a> {
 /// (`ngx_http_proxy_module`, proxy_pass).
 fn passed_path(location: &Node<'_>, target: &PassTarget<'_>, path: &str) -> String {
     let uri = &*target.uri;
-    let own = location.directive.words().last().unwrap_or_default();
+    let prefix = location.directive.words().last().unwrap_or_default();
     let is_location = location.is_block("location");
-    match path.strip_prefix(own).filter(|_| is_location) {
+    match path.strip_prefix(prefix).filter(|_| is_location) {
         Some(rest) if !uri.is_empty() && !uri.contains('$') => format!("{uri}{rest}"),
         _ => path.to_owned(),
     }
@@ -401,11 +401,11 @@ fn passed_path(location: &Node<'_>, target: &PassTarget<'_>, path: &str) -> Stri
 /// Returns the host that a location requests: by default the one in `proxy_pass` (`$proxy_host`).
 fn passed_host(layers: &[&Node<'_>], target: &PassTarget<'_>, host: &str) -> String {
     let fields = in_force(layers, |name| name == "proxy_set_header");
-    let mut said = fields.into_iter().filter_map(|node| {
+    let mut hosts = fields.into_iter().filter_map(|node| {
         let name = node.directive.argument(0)?;
         name.eq_ignore_ascii_case("host").then(|| node.directive.argument(1))?
     });
-    match said.next() {
+    match hosts.next() {
         Some(value) if !value.contains('$') => value.to_owned(),
         Some(_) => host.to_owned(),
         None => without_port(&target.host).to_owned(),
@@ -428,20 +428,20 @@ pub(super) fn in_force<'n>(
     layers: &[&'n Node<'n>],
     is_one: impl Fn(&str) -> bool,
 ) -> Vec<&'n Node<'n>> {
-    let mut found: Vec<&'n Node<'n>> = Vec::new();
+    let mut directives: Vec<&'n Node<'n>> = Vec::new();
     for layer in layers {
-        let inner = found.len();
+        let inner = directives.len();
         for node in layer.simple() {
             let name = &*node.directive.name.text;
-            let is_said = found[..inner].iter().any(|it| {
-                let other = &*it.directive.name.text;
+            let is_said = directives[..inner].iter().any(|it| {
+                let previous = &*it.directive.name.text;
                 // These two are one list (`ngx_http_access_module`).
-                name == other || (is_among(name, ADDRESSES) && is_among(other, ADDRESSES))
+                name == previous || (is_among(name, ADDRESSES) && is_among(previous, ADDRESSES))
             });
             if is_one(name) && !is_said {
-                found.push(node);
+                directives.push(node);
             }
         }
     }
-    found
+    directives
 }

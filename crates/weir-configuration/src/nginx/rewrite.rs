@@ -94,7 +94,7 @@ impl<'a> Passage<'a> {
 
     /// Returns a text with its variables replaced; None if one is not known.
     pub(super) fn text(&self, text: &str) -> Option<String> {
-        self.filled(text, &[], MOST_NESTED)
+        self.fill(text, &[], MOST_NESTED)
     }
 
     /// Follows the rewrite directives in a block. Returns the reason if they end early; None if all were followed.
@@ -151,8 +151,7 @@ impl<'a> Passage<'a> {
 
     fn rewrite(&mut self, node: &Node<'_>) -> Option<End> {
         let [pattern, goes, flag] = [0, 1, 2].map(|at| node.directive.argument(at));
-        let (pattern, goes) = (pattern?, goes?);
-        let flag = flag.unwrap_or_default();
+        let (pattern, goes, flag) = (pattern?, goes?, flag.unwrap_or_default());
         if is_found(pattern, false, &self.path) != Some(true) {
             return None;
         }
@@ -163,7 +162,7 @@ impl<'a> Passage<'a> {
             return Some(End::Answer(Answer::Redirects));
         }
         let path = captures(pattern, &self.path).unwrap_or_default();
-        match (self.filled_in(goes, &path), flag) {
+        match (self.fill_in(goes, &path), flag) {
             (Some(path), _) => self.path = path,
             (None, "break") => {}
             (None, _) => return Some(End::Answer(Answer::Unknown)),
@@ -193,16 +192,16 @@ impl<'a> Passage<'a> {
     }
 
     fn at_root(&self, text: &str) -> Option<String> {
-        self.filled_in(text, &[]).filter(|_| text.starts_with('/'))
+        self.fill_in(text, &[]).filter(|_| text.starts_with('/'))
     }
 
     /// Returns a text with its variables replaced, up to its query; None if one is not known.
-    fn filled_in(&self, text: &str, captures: &[String]) -> Option<String> {
-        let path = self.filled(text.split('?').next()?, captures, MOST_NESTED)?;
+    fn fill_in(&self, text: &str, captures: &[String]) -> Option<String> {
+        let path = self.fill(text.split('?').next()?, captures, MOST_NESTED)?;
         Some(path.split('?').next().unwrap_or_default().to_owned())
     }
 
-    fn filled(&self, text: &str, captures: &[String], left: usize) -> Option<String> {
+    fn fill(&self, text: &str, captures: &[String], left: usize) -> Option<String> {
         let mut pieces = text.split('$');
         let mut filled = pieces.next()?.to_owned();
         for piece in pieces {
@@ -210,14 +209,13 @@ impl<'a> Passage<'a> {
                 Some(inner) => inner.split_once('}')?,
                 None if piece.starts_with(|c: char| c.is_ascii_digit()) => piece.split_at(1),
                 None => {
-                    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                    let end = piece.find(|c| !is_of_name(c)).unwrap_or(piece.len());
-                    piece.split_at(end)
+                    let end = piece.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                    piece.split_at(end.unwrap_or(piece.len()))
                 }
             };
             match name.parse::<usize>() {
                 Ok(number) => filled += captures.get(number)?,
-                Err(_) => filled += &self.held(name, left)?,
+                Err(_) => filled += &self.resolve(name, left)?,
             }
             filled += rest;
         }
@@ -225,7 +223,7 @@ impl<'a> Passage<'a> {
     }
 
     /// Returns the value of a variable, from `set`, from `map` or from the request; None if it is not known.
-    fn held(&self, name: &str, left: usize) -> Option<String> {
+    fn resolve(&self, name: &str, left: usize) -> Option<String> {
         let nested = left.checked_sub(1)?;
         let key = name_of(name);
         if let Some(value) = self.values.get(&key) {
@@ -233,26 +231,26 @@ impl<'a> Passage<'a> {
         }
         let mut maps = self.maps.iter();
         match maps.find(|map| map.block.argument(1).map(name_of).as_ref() == Some(&key)) {
-            Some(map) => self.mapped(map, nested),
+            Some(map) => self.look_up(map, nested),
             None => self.variable(&key),
         }
     }
 
     /// Returns the value of a `map` for the request: an equal text comes before expressions (ngx_http_map_module).
-    fn mapped(&self, map: &MapBlock<'_>, left: usize) -> Option<String> {
-        let key = self.filled(map.block.argument(0)?, &[], left)?;
+    fn look_up(&self, map: &MapBlock<'_>, left: usize) -> Option<String> {
+        let key = self.fill(map.block.argument(0)?, &[], left)?;
         let entries = &map.entries;
         if entries.iter().any(|entry| entry.is("hostnames")) {
             return None;
         }
         let value = |entry: &Directive, groups: &[String]| {
-            self.filled(entry.argument(0).unwrap_or_default(), groups, left)
+            self.fill(entry.argument(0).unwrap_or_default(), groups, left)
         };
-        let is_equal = |entry: &&Directive| {
+        let equal = entries.iter().copied().find(|entry| {
             let text = entry.name.text.trim_start_matches('\\');
             text.eq_ignore_ascii_case(&key) && !entry.is("default") && !entry.is("volatile")
-        };
-        if let Some(entry) = entries.iter().copied().find(is_equal) {
+        });
+        if let Some(entry) = equal {
             return value(entry, &[]);
         }
         for entry in entries {
@@ -303,15 +301,15 @@ impl<'a> Passage<'a> {
     /// Returns true if an `if` is entered; None if this cannot be determined.
     fn is_true(&self, node: &Node<'_>) -> Option<bool> {
         let words: Vec<&str> = node.directive.words().collect();
-        let condition = words.join(" ");
-        let condition = condition.trim().strip_prefix('(')?.strip_suffix(')')?.trim();
+        let text = words.join(" ");
+        let condition = text.trim().strip_prefix('(')?.strip_suffix(')')?.trim();
         let (variable, rest) = match condition.split_once(char::is_whitespace) {
             Some((variable, rest)) => (variable, rest.trim()),
             None => (condition, ""),
         };
-        let value = self.held(variable.strip_prefix('$')?, MOST_NESTED)?;
-        let (sign, word) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let word = word.trim();
+        let value = self.resolve(variable.strip_prefix('$')?, MOST_NESTED)?;
+        let (sign, operand) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let word = operand.trim();
         match sign {
             "" => Some(!value.is_empty() && value != "0"),
             "=" => Some(value == word),

@@ -310,8 +310,8 @@ impl<'a> Lexer<'a> {
     }
 
     fn comment(&mut self) {
-        let rest = &self.text[self.at..];
-        let line = rest.split('\n').next().unwrap_or_default();
+        let tail = &self.text[self.at..];
+        let line = tail.split('\n').next().unwrap_or_default();
         let end = self.at + line.len();
         self.comments.push(self.at..self.at + line.trim_end_matches('\r').len());
         self.at = end;
@@ -331,7 +331,7 @@ impl<'a> Lexer<'a> {
         }
         self.advance();
         let word =
-            Word { text: unescaped(&self.text[begin + 1..self.at - 1]), span: begin..self.at };
+            Word { text: unescape(&self.text[begin + 1..self.at - 1]), span: begin..self.at };
         match self.peek() {
             Some(byte) if !is_blank(byte) && !matches!(byte, b';' | b'{' | b')') => {
                 Err(self.error(self.at, "there is something right behind a closing quote"))
@@ -357,7 +357,7 @@ impl<'a> Lexer<'a> {
             }
             self.advance();
         }
-        let word = Word { text: unescaped(&self.text[begin..self.at]), span: begin..self.at };
+        let word = Word { text: unescape(&self.text[begin..self.at]), span: begin..self.at };
         Token::Word(word, line)
     }
 
@@ -375,18 +375,18 @@ impl<'a> Lexer<'a> {
 
 /// Returns the meaning of a word's bytes. nginx keeps the backslash of an unknown sequence, since that may belong to a
 /// regular expression.
-fn unescaped(raw: &str) -> String {
+fn unescape(raw: &str) -> String {
     if !raw.contains('\\') {
         return raw.to_owned();
     }
     let mut text = String::with_capacity(raw.len());
-    let mut rest = raw.chars();
-    while let Some(c) = rest.next() {
+    let mut characters = raw.chars();
+    while let Some(c) = characters.next() {
         if c != '\\' {
             text.push(c);
             continue;
         }
-        match rest.next() {
+        match characters.next() {
             Some(c @ ('"' | '\'' | '\\')) => text.push(c),
             Some('t') => text.push('\t'),
             Some('r') => text.push('\r'),
@@ -400,9 +400,9 @@ fn unescaped(raw: &str) -> String {
 
 /// Returns a word as it has to be written, in quotes if it needs them.
 pub(super) fn quoted(word: &str) -> String {
-    let is_special = |c: char| c.is_ascii_whitespace() || matches!(c, ';' | '{' | '}' | '"' | '\'');
+    const SPECIAL: [char; 5] = [';', '{', '}', '"', '\''];
     let is_plain = !word.is_empty() && !word.starts_with('#') && !word.contains('\\');
-    if is_plain && !word.contains(is_special) {
+    if is_plain && !word.contains(|c: char| c.is_ascii_whitespace() || SPECIAL.contains(&c)) {
         word.to_owned()
     } else {
         format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))

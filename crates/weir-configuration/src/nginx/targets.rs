@@ -87,21 +87,23 @@ impl<'a> Search<'a> {
         if texts.is_empty() {
             texts.push((argument.to_owned(), true));
         }
-        let of = |(text, is_plain): &(String, bool)| {
-            let target = Target::of(text);
-            let (group, is_plain) = (self.group(target.host), *is_plain);
-            PassTarget {
-                node: pass,
-                group,
-                scheme: target.scheme.to_owned(),
-                server: target.server().into_owned(),
-                host: target.host.to_owned(),
-                uri: target.uri.to_owned(),
-                is_kept: group.is_some() && is_plain,
-                is_by_variable,
-            }
-        };
-        texts.iter().map(of).collect()
+        texts
+            .iter()
+            .map(|(text, is_plain)| {
+                let target = Target::of(text);
+                let group = self.group(target.host);
+                PassTarget {
+                    node: pass,
+                    group,
+                    scheme: target.scheme.to_owned(),
+                    server: target.server().into_owned(),
+                    host: target.host.to_owned(),
+                    uri: target.uri.to_owned(),
+                    is_kept: group.is_some() && *is_plain,
+                    is_by_variable,
+                }
+            })
+            .collect()
     }
 
     /// Returns the group of origin servers with a name.
@@ -132,8 +134,8 @@ impl<'a> Search<'a> {
         target: &PassTarget<'a>,
         layers: &[&'a Node<'a>],
     ) {
-        let others = target.others(self);
-        if !others.is_empty() && !target.is_in_clear() {
+        let servers = target.others(self);
+        if !servers.is_empty() && !target.is_in_clear() {
             let name = format!("{} {}", pass.directive.name.text, target.scheme);
             let spot = self.servers.spot(pass, name);
             self.found.add(ReplacedPart::OriginTls, &spot);
@@ -144,9 +146,9 @@ impl<'a> Search<'a> {
             }
         }
         if let Some(group) = target.group {
-            self.shares(group, &others);
+            self.shares(group, &servers);
         }
-        for (node, server) in &others {
+        for (node, server) in &servers {
             if server.starts_with("unix:") && target.group.is_none() {
                 let spot = self.servers.spot(node, "server unix:".to_owned());
                 self.found.add(ReplacedPart::Servers, &spot);
@@ -155,7 +157,7 @@ impl<'a> Search<'a> {
                 self.names(node, layers);
             }
         }
-        if !others.is_empty() {
+        if !servers.is_empty() {
             for node in in_force(layers, |name| name.ends_with("_bind")) {
                 if node.directive.argument(0) != Some("off") {
                     let spot = self.servers.spot(node, node.directive.name.text.clone());

@@ -41,13 +41,13 @@ pub(super) fn same_word(kind: &LevelKind, a: &str, b: &str) -> bool {
 /// a capital unit.
 pub(super) fn in_style(kind: &LevelKind, found: &str, wanted: &str) -> String {
     let (head, tail) = split(wanted);
-    let found = split(found).1;
+    let current = split(found).1;
     let styled = match kind {
         LevelKind::Duration { .. } => {
-            let wanted = milliseconds(tail).zip(milliseconds(found)).map(|(wanted, _)| wanted);
-            wanted.and_then(|wanted| like(found, wanted, &TIMES))
+            let wanted = milliseconds(tail).zip(milliseconds(current)).map(|(wanted, _)| wanted);
+            wanted.and_then(|wanted| like(current, wanted, &TIMES))
         }
-        LevelKind::Size { .. } if bytes(found).is_some() => match unit(found) {
+        LevelKind::Size { .. } if bytes(current).is_some() => match unit(current) {
             "" => bytes(tail).map(|wanted| wanted.to_string()),
             unit if unit.starts_with(char::is_uppercase) => Some(tail.to_ascii_uppercase()),
             _ => None,
@@ -89,16 +89,16 @@ fn bytes(word: &str) -> Option<u64> {
 /// without a unit is in seconds.
 fn milliseconds(word: &str) -> Option<u64> {
     let mut total = 0_u64;
-    let mut rest = word.trim();
-    if rest.is_empty() {
+    let mut tail = word.trim();
+    if tail.is_empty() {
         return None;
     }
-    while !rest.is_empty() {
-        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let number: u64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let letters = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
-        let unit = match &rest[..letters] {
+    while !tail.is_empty() {
+        let digits = tail.len() - tail.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let number: u64 = tail[..digits].parse().ok()?;
+        tail = &tail[digits..];
+        let letters = tail.len() - tail.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
+        let unit = match &tail[..letters] {
             "ms" => 1,
             "s" | "" => 1000,
             "m" => 60_000,
@@ -108,7 +108,7 @@ fn milliseconds(word: &str) -> Option<u64> {
             _ => return None,
         };
         total = total.checked_add(number.checked_mul(unit)?)?;
-        rest = rest[letters..].trim_start();
+        tail = tail[letters..].trim_start();
     }
     Some(total)
 }

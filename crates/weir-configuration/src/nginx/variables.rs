@@ -111,7 +111,7 @@ impl Variables {
     fn assign(&mut self, source: &Source, trees: &[Tree], nodes: &[Node<'_>]) {
         for node in nodes {
             let directive = node.directive;
-            captured(directive, &mut self.values);
+            collect_captures(directive, &mut self.values);
             match &*directive.name.text {
                 "set" | "auth_request_set" if directive.block.is_none() => {
                     let words = directive.argument(0).zip(directive.argument(1));
@@ -149,7 +149,7 @@ impl Variables {
         self.sources.entry(name.clone()).or_default().extend(deciding);
         self.values.entry(name.clone()).or_default();
         entries(source, trees, block.children(), &mut |entry| {
-            captured(entry, &mut self.values);
+            collect_captures(entry, &mut self.values);
             let texts = self.values.entry(name.clone()).or_default();
             texts.extend(entry.argument(0).map(str::to_owned));
         });
@@ -163,15 +163,15 @@ fn unknown(name: &str, values: &mut Texts) {
 }
 
 /// Records the variables that hold a named capture of a pattern (pcre2pattern(3)): `(?<pool>a|b)`.
-fn captured(directive: &Directive, values: &mut Texts) {
+fn collect_captures(directive: &Directive, values: &mut Texts) {
     let words = std::iter::once(&*directive.name.text).chain(directive.words());
     for word in words.filter(|word| word.contains("(?")) {
         for open in ["(?<", "(?P<", "(?'"] {
             for rest in word.split(open).skip(1) {
-                let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                let end = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
-                if rest[end..].starts_with(['>', '\'']) {
-                    unknown(&format!("${}", &rest[..end]), values);
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+                let (name, behind) = rest.split_at(end.unwrap_or(rest.len()));
+                if behind.starts_with(['>', '\'']) {
+                    unknown(&format!("${name}"), values);
                 }
             }
         }

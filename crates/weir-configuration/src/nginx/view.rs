@@ -21,8 +21,8 @@ pub(super) struct Node<'t> {
 
 impl<'t> Node<'t> {
     fn new(file: usize, directive: &'t Directive, children: Vec<Node<'t>>) -> Node<'t> {
-        let is_simple = |child: &Node<'_>| child.directive.block.is_none();
-        let simple = children.iter().enumerate().filter(|(_, child)| is_simple(child));
+        let simple =
+            children.iter().enumerate().filter(|(_, child)| child.directive.block.is_none());
         Node { file, directive, simple: simple.map(|(index, _)| index).collect(), children }
     }
 
@@ -135,8 +135,8 @@ impl<'t> Expansion<'_, 't> {
         let included = self.source.includes.get(argument);
         for &inner in included.map_or(&[][..], |files| files) {
             if self.open.contains(&inner) || inner == 0 {
-                let what = "files include each other in a cycle";
-                return Err(error_at(self.source, file, directive, what));
+                let message = "files include each other in a cycle";
+                return Err(error_at(self.source, file, directive, message));
             }
             self.open.push(inner);
             self.directives(inner, &self.trees[inner].directives, nodes)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use weir_configuration::document::{Format, adapt_caddy, adapt_envoy, read};
 use weir_configuration::{ConfigurationError, Source, Surroundings, haproxy, nginx};
 
-use crate::support::{of_a_test, source, text};
+use crate::support::{make_source, of_a_test, text};
 
 type Adapt = fn(&Source, &Surroundings<'_>) -> Result<Source, ConfigurationError>;
 
@@ -118,13 +118,13 @@ fn with(place: &str, own: &str) -> (Adapt, &'static str, String) {
     };
     let (_, slot) = place.split_once(' ').expect(place);
     assert!(text.contains(slot), "{place}");
-    let text = text.replace(slot, &own.replace("\\n", "\n"));
-    let text = usual.iter().fold(text, |text, (slot, usual)| text.replace(slot, usual));
+    let placed = text.replace(slot, &own.replace("\\n", "\n"));
+    let text = usual.iter().fold(placed, |text, (slot, usual)| text.replace(slot, usual));
     (adapt, file, text.replace("TYPE", "type.googleapis.com/envoy"))
 }
 
 /// Returns the rows of a table with columns separated by ` | `.
-fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
+fn list_rows<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
     table.lines().skip(1).map(|row| {
         let columns: Vec<&str> = row.split(" | ").collect();
         columns.try_into().expect(row)
@@ -188,13 +188,13 @@ caddy <WRITER> | {»"output": "mine", "address": "192.0.2.9:514"} | mine
 
 #[test]
 fn what_could_ask_or_write_elsewhere_is_refused_where_it_stands() {
-    for [place, own, foreign] in rows(REFUSED) {
+    for [place, own, foreign] in list_rows(REFUSED) {
         let (adapt, file, users) = with(place, own);
         let (before, behind) = users.split_once('»').expect(own);
         let line = before.matches('\n').count() + 1;
         let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
         let users = format!("{before}{behind}");
-        let refused = adapt(&source(file, &users), &of_a_test(Path::new("/p")));
+        let refused = adapt(&make_source(file, &users), &of_a_test(Path::new("/p")));
         let error = refused.err().unwrap_or_else(|| panic!("{foreign} is kept:\n{users}"));
         assert!(error.what.contains(foreign), "{foreign}: {error}");
         assert_eq!((error.line, error.column), (line, column), "{error}\n{users}");
@@ -243,14 +243,14 @@ fn all_that_is_foreign_is_left_out_or_replaced() {
         "192.0.2.", "resolver", "dav_methods", "ssl_stapling", "ssl_ocsp", "key_log", "working_", "auth_http",
         "$pool;", "DnsCluster", "type: 1", "\"acme\"",
     ];
-    for [place, own] in rows(REPLACED) {
+    for [place, own] in list_rows(REPLACED) {
         let (adapt, file, users) = with(place, own);
-        let copy = adapt(&source(file, &users), &of_a_test(Path::new("/p")))
+        let copy = adapt(&make_source(file, &users), &of_a_test(Path::new("/p")))
             .unwrap_or_else(|error| panic!("{error}\n{users}"));
         // Without it HAProxy would take the host's name servers.
-        let own = "resolvers default\n    nameserver origin 127.0.0.1:7002\n";
-        assert_eq!(text(&copy).contains(own), file == "haproxy.cfg", "{file}");
-        let copied = text(&copy).replace(own, "");
+        let resolvers = "resolvers default\n    nameserver origin 127.0.0.1:7002\n";
+        assert_eq!(text(&copy).contains(resolvers), file == "haproxy.cfg", "{file}");
+        let copied = text(&copy).replace(resolvers, "");
         for foreign in words {
             assert!(!copied.contains(foreign), "{foreign}:\n{users}\n{copied}");
         }
@@ -261,7 +261,7 @@ fn all_that_is_foreign_is_left_out_or_replaced() {
 #[test]
 fn a_single_mapping_is_a_list_of_one() {
     let (adapt, file, users) = with("envoy <CLUSTER>", "type: STATIC");
-    let copy = adapt(&source(file, &users), &of_a_test(Path::new("/p")))
+    let copy = adapt(&make_source(file, &users), &of_a_test(Path::new("/p")))
         .unwrap_or_else(|error| panic!("{error}"));
     for (address, count) in [("7001", 1), ("7002", 1), ("192.0.2.", 0)] {
         let copy = text(&copy);
@@ -283,7 +283,8 @@ fn a_list_of_certificates_that_are_looked_up_is_refused() {
         [("/etc/a.pem [ocsp-update on] *\n", true), ("/etc/a.pem *\n", false)]
     {
         std::fs::write(&list, content).unwrap();
-        let adapted = haproxy::adapt(&source("haproxy.cfg", &text), &of_a_test(Path::new("/p")));
+        let adapted =
+            haproxy::adapt(&make_source("haproxy.cfg", &text), &of_a_test(Path::new("/p")));
         assert_eq!(adapted.is_err(), is_refused, "{content}");
     }
 }

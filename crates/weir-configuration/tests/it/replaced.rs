@@ -6,7 +6,7 @@ use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
 use crate::asked::ask;
-use crate::support::{of_a_test, prefix, source, text};
+use crate::support::{make_prefix, make_source, of_a_test, text};
 
 pub(crate) type Find<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<ReplacedRecord>, ConfigurationError>;
 
@@ -59,7 +59,7 @@ http {
 
 #[test]
 fn nginx_by_what_a_location_has_in_force() {
-    let configuration = source("nginx.conf", NGINX);
+    let configuration = make_source("nginx.conf", NGINX);
     must_be(
         &|ask| nginx::replaced(&configuration, ask, ""),
         "
@@ -82,8 +82,8 @@ fn nginx_by_what_a_location_has_in_force() {
 
 #[test]
 fn nginx_s_own_listeners_are_asked_as_before() {
-    let folder = prefix();
-    let configuration = source("nginx.conf", NGINX);
+    let folder = make_prefix();
+    let configuration = make_source("nginx.conf", NGINX);
     let copy = nginx::adapt(&configuration, &of_a_test(folder.path()), "").unwrap();
     let inner = format!("unix:{}/run/1.sock", folder.path().display());
     for expected in [
@@ -160,7 +160,7 @@ static_resources:
 
 #[test]
 fn envoy_by_filters_and_cluster() {
-    let configuration = source("envoy.yaml", ENVOY);
+    let configuration = make_source("envoy.yaml", ENVOY);
     must_be(
         &|ask| document::replaced(&configuration, Dialect::Envoy, ask),
         r#"
@@ -171,7 +171,7 @@ fn envoy_by_filters_and_cluster() {
     );
     let shown = document::certificates(&configuration, Dialect::Envoy, &ask("tls")).unwrap();
     assert_eq!(paths(&shown), ["12 /etc/proxy/site.pem", "14 Text(\"-----BEGIN\")"]);
-    let folder = prefix();
+    let folder = make_prefix();
     let mut surroundings = of_a_test(folder.path());
     surroundings.asks[0].spec.tls = true;
     let copy = document::adapt_envoy(&configuration, &surroundings).unwrap();
@@ -236,17 +236,17 @@ static_resources:
 
 #[test]
 fn envoy_by_what_a_host_has_switched_off_and_sends_elsewhere() {
-    let configuration = source("envoy.yaml", ENVOY_OTHERS);
+    let configuration = make_source("envoy.yaml", ENVOY_OTHERS);
     let tls = r#"origin_tls 48 transport_socket {"name":"envoy.transport_sockets.tls"}"#;
     let open = "service 11 tracing; service 23 remote_jwks; service 32 request_mirror_policies";
-    let others = "service 11 tracing; service 14 ExtAuthz; service 23 remote_jwks";
+    let closed = "service 11 tracing; service 14 ExtAuthz; service 23 remote_jwks";
     let chain = "client_address 6 filter_chain_match by address";
     must_be(
         &|ask| document::replaced(&configuration, Dialect::Envoy, ask),
         &format!(
             "
             :80 open.example => {tls}; {open}; {chain}
-            :80 => {tls}; {others}; limit 39 LocalRateLimit; {chain}; client_address 37 route by address
+            :80 => {tls}; {closed}; limit 39 LocalRateLimit; {chain}; client_address 37 route by address
             :81 => {tls}; client_address 42 filter_chain_match by address
             "
         ),
@@ -286,7 +286,7 @@ const CADDY_OTHERS: &str = r#"{
 
 #[test]
 fn caddy_by_the_routes_that_a_request_meets() {
-    let configuration = source("caddy.json", CADDY_OTHERS);
+    let configuration = make_source("caddy.json", CADDY_OTHERS);
     must_be(
         &|ask| document::replaced(&configuration, Dialect::Caddy, ask),
         "
@@ -328,7 +328,7 @@ const CADDY: &str = r#"{
 
 #[test]
 fn caddy_by_handlers() {
-    let configuration = source("caddy.json", CADDY);
+    let configuration = make_source("caddy.json", CADDY);
     must_be(
         &|ask| document::replaced(&configuration, Dialect::Caddy, ask),
         "
@@ -352,11 +352,12 @@ fn caddy_by_handlers() {
             r#""certificates": {"load_files": [{"certificate": "site.pem", "key": "site.key"}]}"#,
             &automatic,
         );
-        let asked = ask("tls");
-        let shown = document::certificates(&source("caddy.json", &text), Dialect::Caddy, &asked);
+        let spec = ask("tls");
+        let shown =
+            document::certificates(&make_source("caddy.json", &text), Dialect::Caddy, &spec);
         assert_eq!(shown.unwrap()[0].pem, PemLocation::Automatic(expected.to_owned()));
     }
-    let folder = prefix();
+    let folder = make_prefix();
     let copy = document::adapt_caddy(&configuration, &of_a_test(folder.path())).unwrap();
     let inner = text(&copy)
         .lines()

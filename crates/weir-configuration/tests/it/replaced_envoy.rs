@@ -4,7 +4,7 @@ use weir_configuration::document::{self, Dialect};
 
 use crate::asked::ask;
 use crate::replaced::{must_be, paths};
-use crate::support::{of_a_test, prefix, source, text};
+use crate::support::{make_prefix, make_source, of_a_test, text};
 
 const FILTERS: &str = r#"
 static_resources:
@@ -78,7 +78,7 @@ static_resources:
 
 #[test]
 fn envoy_s_filters_count_for_the_requests_that_they_are_on_for() {
-    let configuration = source("envoy.yaml", FILTERS);
+    let configuration = make_source("envoy.yaml", FILTERS);
     must_be(
         &|ask| document::replaced(&configuration, Dialect::Envoy, ask),
         "
@@ -94,7 +94,7 @@ fn envoy_s_filters_count_for_the_requests_that_they_are_on_for() {
     // The runtime may switch on what is off, and a tracer has what is traced.
     let traced = FILTERS.replace("tracing: {random", "tracing: {provider: {name: a}, random");
     let layers = "layered_runtime: {layers: [{name: a, static_layer: {a: {decompressing: true}}}]}";
-    let configuration = source("envoy.yaml", &format!("{traced}{layers}\n"));
+    let configuration = make_source("envoy.yaml", &format!("{traced}{layers}\n"));
     must_be(
         &|ask| document::replaced(&configuration, Dialect::Envoy, ask),
         ":80 off.example => service 10 tracing; content 27 Decompressor",
@@ -176,13 +176,13 @@ static_resources:
 
 #[test]
 fn envoy_is_followed_through_its_own_listeners_and_clusters() {
-    let folder = prefix();
+    let folder = make_prefix();
     let secrets = folder.path().join("secrets.yaml");
     let file =
         "resources: [{name: file, tls_certificate: {certificate_chain: {filename: /file.pem}}}]\n";
     std::fs::write(&secrets, file).unwrap();
     let layers = LAYERS.replace("SDS", &secrets.display().to_string());
-    let configuration = source("envoy.yaml", &layers);
+    let configuration = make_source("envoy.yaml", &layers);
     let sinks = r#"left_out 2 stats_sinks [{"name":"statsd"}]"#;
     let tls = r#"origin_tls 63 transport_socket {"name":"tls"}; origin_tls 64 auto_config {}"#;
     let bind = r#"left_out 65 upstream_bind_config {"freebind":true}"#;

@@ -4,7 +4,7 @@ use weir_configuration::haproxy;
 
 use crate::asked::ask;
 use crate::replaced::{must_be, paths};
-use crate::support::source;
+use crate::support::make_source;
 
 const HAPROXY: &str = "\
 global
@@ -35,7 +35,7 @@ frontend behind
 
 #[test]
 fn haproxy_by_frontend_backend_and_defaults() {
-    let configuration = source("haproxy.cfg", HAPROXY);
+    let configuration = make_source("haproxy.cfg", HAPROXY);
     let web = "client_address 10 http-request set-header X-Office yes if { src 192.0.2.0/24 }";
     must_be(
         &|ask| haproxy::replaced(&configuration, ask),
@@ -48,7 +48,7 @@ fn haproxy_by_frontend_backend_and_defaults() {
     );
     let disabled = "server b 192.0.2.2:80 disabled";
     let in_clear = HAPROXY.replace("server-template b 1-3 app.example:80 resolvers dns", disabled);
-    let configuration = source("haproxy.cfg", &in_clear);
+    let configuration = make_source("haproxy.cfg", &in_clear);
     must_be(
         &|ask| haproxy::replaced(&configuration, ask),
         &format!(
@@ -58,7 +58,8 @@ fn haproxy_by_frontend_backend_and_defaults() {
     let shown = haproxy::certificates(&configuration, &ask("tls")).unwrap();
     assert_eq!(paths(&shown), ["8 /etc/keys/site.pem"]);
     let elsewhere = HAPROXY.replace("crt-base /etc/keys", "default-path origin /srv");
-    let shown = haproxy::certificates(&source("haproxy.cfg", &elsewhere), &ask("tls")).unwrap();
+    let shown =
+        haproxy::certificates(&make_source("haproxy.cfg", &elsewhere), &ask("tls")).unwrap();
     assert_eq!(paths(&shown), ["8 /srv/site.pem"]);
 }
 
@@ -87,7 +88,7 @@ backend more
 
 #[test]
 fn haproxy_by_rules_and_tables_elsewhere() {
-    let configuration = source("haproxy.cfg", HAPROXY_RULES);
+    let configuration = make_source("haproxy.cfg", HAPROXY_RULES);
     must_be(
         &|ask| haproxy::replaced(&configuration, ask),
         "
@@ -143,7 +144,7 @@ resolvers dns
 
 #[test]
 fn haproxy_by_what_a_request_comes_to() {
-    let configuration = source("haproxy.cfg", HAPROXY_MET);
+    let configuration = make_source("haproxy.cfg", HAPROXY_MET);
     let log = "log 19 log over the network";
     let response = "content 12 http-response replace-value Location a b";
     must_be(

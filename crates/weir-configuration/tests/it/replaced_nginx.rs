@@ -3,7 +3,7 @@
 use weir_configuration::nginx;
 
 use crate::replaced::must_be;
-use crate::support::source;
+use crate::support::make_source;
 
 const BESIDE: &str = "\
 http {
@@ -23,7 +23,7 @@ http {
 
 #[test]
 fn nginx_by_what_is_asked_beside_and_how_names_are_looked_up() {
-    let configuration = source("nginx.conf", BESIDE);
+    let configuration = make_source("nginx.conf", BESIDE);
     must_be(
         &|ask| nginx::replaced(&configuration, ask, ""),
         "
@@ -73,7 +73,7 @@ http {
 
 #[test]
 fn nginx_by_variables_and_by_locations_that_are_left() {
-    let configuration = source("nginx.conf", BY_VARIABLES);
+    let configuration = make_source("nginx.conf", BY_VARIABLES);
     let allow = "client_address 14 allow 192.0.2.0/24";
     must_be(
         &|ask| nginx::replaced(&configuration, ask, ""),
@@ -128,7 +128,7 @@ http {
 
 #[test]
 fn nginx_by_what_the_requests_of_the_load_meet() {
-    let configuration = source("nginx.conf", MET);
+    let configuration = make_source("nginx.conf", MET);
     let stapled = "left_out 12 ssl_stapling on";
     must_be(
         &|ask| nginx::replaced(&configuration, ask, ""),

@@ -23,10 +23,9 @@ pub(crate) fn row(level: &str, effective: &str, writes: &str) -> Parameter {
 }
 
 /// Returns a configuration of one file that is not on disk.
-pub(crate) fn source(name: &str, text: &str) -> Source {
+pub(crate) fn make_source(name: &str, text: &str) -> Source {
     let path = Path::new("/etc/proxy").join(name);
-    let text = text.to_owned();
-    Source::new(vec![SourceFile { path, text }])
+    Source::new(vec![SourceFile { path, text: text.to_owned() }])
 }
 
 pub(crate) fn text(source: &Source) -> &str {
@@ -34,7 +33,7 @@ pub(crate) fn text(source: &Source) -> &str {
 }
 
 /// Returns a temporary folder for a copy, with the folders that the copy writes to.
-pub(crate) fn prefix() -> TempDir {
+pub(crate) fn make_prefix() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("run")).unwrap();
     fs::create_dir(folder.path().join("logs")).unwrap();
@@ -46,19 +45,19 @@ pub(crate) const LISTEN: &str = "127.0.0.1:7001";
 pub(crate) const ORIGIN: &str = "127.0.0.1:7002";
 pub(crate) const TLS_LISTEN: &str = "127.0.0.1:7003";
 
-pub(crate) fn address(text: &str) -> SocketAddr {
+pub(crate) fn parse_address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
 /// Returns surroundings of a copy that does not run.
 pub(crate) fn of_a_test(prefix: &Path) -> Surroundings<'_> {
-    surroundings(prefix, address(LISTEN), address(ORIGIN))
+    make_surroundings(prefix, parse_address(LISTEN), parse_address(ORIGIN))
 }
 
 /// Returns the surroundings of [`of_a_test`] with an additional listener for TLS.
 pub(crate) fn with_tls(prefix: &Path) -> Surroundings<'_> {
     let mut surroundings = of_a_test(prefix);
-    surroundings.asks.push(ask(true, address(TLS_LISTEN)));
+    surroundings.asks.push(ask(true, parse_address(TLS_LISTEN)));
     surroundings
 }
 
@@ -85,7 +84,7 @@ pub(crate) fn for_host<'p>(mut surroundings: Surroundings<'p>, host: &str) -> Su
 }
 
 /// Returns surroundings that contain nothing of the machine except `prefix` and the addresses.
-pub(crate) fn surroundings(
+pub(crate) fn make_surroundings(
     prefix: &Path,
     listen: SocketAddr,
     origin: SocketAddr,
@@ -108,9 +107,9 @@ pub(crate) fn listed(listeners: &[Listener]) -> String {
 
 #[track_caller]
 pub(crate) fn must_have(text: impl std::fmt::Display, parts: &[&str]) {
-    let text = text.to_string();
+    let output = text.to_string();
     for part in parts {
-        assert!(text.contains(part), "no {part:?} in {text}");
+        assert!(output.contains(part), "no {part:?} in {output}");
     }
 }
 
@@ -129,12 +128,12 @@ pub(crate) fn write(source: &Source, prefix: &Path) -> PathBuf {
 
 /// Returns true if a program is installed; otherwise prints that the test is skipped.
 pub(crate) fn has(program: impl AsRef<Path>) -> bool {
-    let program = program.as_ref();
-    let found = program.exists();
-    if !found {
-        println!("skipped: {} is not installed", program.display());
+    let path = program.as_ref();
+    let is_installed = path.exists();
+    if !is_installed {
+        println!("skipped: {} is not installed", path.display());
     }
-    found
+    is_installed
 }
 
 /// Returns the path of a program on PATH, or in a folder in which weir's set-up installs programs that no package
@@ -145,16 +144,15 @@ pub(crate) fn located(program: &str) -> PathBuf {
     let mut files = std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/local/bin"), home.join(".local/bin")])
         .map(|folder| folder.join(program));
-    let found = files.find(|file| file.is_file());
-    found.unwrap_or_else(|| PathBuf::from(program))
+    files.find(|file| file.is_file()).unwrap_or_else(|| PathBuf::from(program))
 }
 
 /// Runs a checker to its end and checks that it succeeds.
 pub(crate) fn checked(name: &str, command: &mut Command) {
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+    let messages = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}: {command:?}: {}\n{said}", output.status);
+    assert!(output.status.success(), "{name}: {command:?}: {}\n{messages}", output.status);
 }
 
 /// Returns an address of this host on which nobody listens, and that no other test gets. Its port is below those that
@@ -164,7 +162,7 @@ pub(crate) fn free_address() -> SocketAddr {
     loop {
         let nth = GIVEN.fetch_add(1, Ordering::Relaxed);
         let port = 12_000 + (std::process::id() * 64 + nth) % 20_000;
-        let address = address(&format!("127.0.0.1:{port}"));
+        let address = parse_address(&format!("127.0.0.1:{port}"));
         if TcpListener::bind(address).is_ok() {
             return address;
         }

@@ -2,7 +2,7 @@
 
 use weir_configuration::{Copied, Source, document, haproxy, nginx, vanished};
 
-use crate::support::{of_a_test, prefix, source};
+use crate::support::{make_prefix, make_source, of_a_test};
 
 const NGINX: &str = "\
 events {}
@@ -84,7 +84,7 @@ const ROWS: [(&str, &str, [&str; 2], &[&str]); 16] = [
 ];
 
 fn copy(language: &str, original: &Source) -> Source {
-    let folder = prefix();
+    let folder = make_prefix();
     let surroundings = of_a_test(folder.path());
     let copied = match language {
         "nginx" => nginx::adapt(original, &surroundings, ""),
@@ -99,11 +99,11 @@ fn copy(language: &str, original: &Source) -> Source {
 fn what_copies_do_not_have_is_found_by_itself() {
     for (language, text, parts, expected) in ROWS {
         println!("{language} {parts:?}");
-        let both = parts.map(|part| source("configuration", &text.replace("PART", part)));
+        let both = parts.map(|part| make_source("configuration", &text.replace("PART", part)));
         let copies = [0, 1].map(|one| copy(language, &both[one]));
         let copied = [0, 1].map(|one| Copied::of(&both[one], &copies[one]));
         let spots = vanished(&copied[0], &copied[1]);
-        let spots = spots.iter().map(|spot| format!("{} {}", spot.line, spot.name));
-        assert_eq!(spots.collect::<Vec<_>>(), *expected);
+        let lines = spots.iter().map(|spot| format!("{} {}", spot.line, spot.name));
+        assert_eq!(lines.collect::<Vec<_>>(), *expected);
     }
 }

@@ -74,8 +74,7 @@ fn is_pattern(key: &str) -> bool {
 
 fn lines(source: &mut Source, file: &str, shown: &str, applied: bool, facts: &mut Facts) {
     let text = source.text(file).unwrap_or_default();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
+    for (number, line) in text.lines().map(str::trim).enumerate() {
         if line.starts_with(['#', ';']) {
             continue;
         }
@@ -98,13 +97,15 @@ fn lines(source: &mut Source, file: &str, shown: &str, applied: bool, facts: &mu
 /// (sysctl.d(5)).
 fn dotted(key: &str) -> String {
     let first = key.find(['.', '/']).map(|at| &key[at..=at]);
-    let swap = |letter| match letter {
-        '.' => '/',
-        '/' => '.',
-        other => other,
-    };
     match first {
-        Some("/") => key.chars().map(swap).collect(),
+        Some("/") => key
+            .chars()
+            .map(|letter| match letter {
+                '.' => '/',
+                '/' => '.',
+                other => other,
+            })
+            .collect(),
         _ => key.to_owned(),
     }
 }
@@ -146,16 +147,16 @@ fn unit(source: &mut Source, facts: &mut Facts) {
         None if !is_usual || !is_booted => return,
         None => "nginx.service".to_owned(),
     };
-    let own = UNIT_FOLDERS.iter().map(|folder| format!("{folder}/{name}"));
-    let Some(own) = own.into_iter().find(|file| source.exists(file)) else {
+    let mut unit_files = UNIT_FOLDERS.iter().map(|folder| format!("{folder}/{name}"));
+    let Some(unit_file) = unit_files.find(|file| source.exists(file)) else {
         return;
     };
-    let mut files = vec![own];
+    let mut files = vec![unit_file];
     for folder in UNIT_FOLDERS.iter().rev() {
         files.extend(source.files(&format!("{folder}/{name}.d"), ".conf"));
     }
-    let own = soft_limit(source, &files, "LimitNOFILE=");
-    let (soft, evidence) = own.unwrap_or_else(|| {
+    let unit_limit = soft_limit(source, &files, "LimitNOFILE=");
+    let (soft, evidence) = unit_limit.unwrap_or_else(|| {
         let (soft, evidence) = default_limit(source);
         (soft, format!("{name} has no LimitNOFILE; {evidence}"))
     });
@@ -177,7 +178,7 @@ fn default_limit(source: &mut Source) -> (Option<u64>, String) {
 /// Returns the soft limit that the last line with this key sets (`None` if it is not a number), and `FILE:LINE` with
 /// the assignment.
 fn soft_limit(source: &mut Source, files: &[String], key: &str) -> Option<(Option<u64>, String)> {
-    let mut found = None;
+    let mut limit = None;
     for file in files {
         let text = source.text(file).unwrap_or_default();
         for (number, line) in text.lines().enumerate() {
@@ -188,8 +189,8 @@ fn soft_limit(source: &mut Source, files: &[String], key: &str) -> Option<(Optio
                 "infinity" => Some(u64::MAX),
                 number => number.parse().ok(),
             };
-            found = Some((soft, format!("{file}:{}: {}", number + 1, line.trim())));
+            limit = Some((soft, format!("{file}:{}: {}", number + 1, line.trim())));
         }
     }
-    found
+    limit
 }

@@ -33,23 +33,23 @@ fn folders(source: &Source, controllers: &str, path: &str) -> Vec<String> {
     let tops = match controllers {
         "" => vec!["/sys/fs/cgroup".to_owned()],
         named => {
-            let each = named.split(',').filter(|name| !name.contains('='));
+            let names = named.split(',').filter(|name| !name.contains('='));
             std::iter::once(named)
-                .chain(each)
+                .chain(names)
                 .map(|name| format!("/sys/fs/cgroup/{name}"))
                 .collect()
         }
     };
     let mut all = Vec::new();
     for top in tops {
-        let mut path = path.trim_end_matches('/');
+        let mut ancestor = path.trim_end_matches('/');
         loop {
-            let folder = format!("{top}{path}");
+            let folder = format!("{top}{ancestor}");
             if source.exists(&folder) && !all.contains(&folder) {
                 all.push(folder);
             }
-            match path.rfind('/') {
-                Some(end) => path = &path[..end],
+            match ancestor.rfind('/') {
+                Some(end) => ancestor = &ancestor[..end],
                 None => break,
             }
         }
@@ -58,27 +58,27 @@ fn folders(source: &Source, controllers: &str, path: &str) -> Vec<String> {
 }
 
 fn tighten(source: &mut Source, folder: &str, bounds: &mut Cgroup) {
-    let numbers = |text: Option<String>| -> Vec<u64> {
-        let text = text.unwrap_or_default();
-        let words = text.split_ascii_whitespace();
-        words.filter_map(|word| word.parse().ok()).collect()
-    };
     // Version 2: `max 100000` has one number and no quota.
-    if let [quota, period] = numbers(source.text(&format!("{folder}/cpu.max")))[..] {
+    if let [quota, period] = parse_numbers(source.text(&format!("{folder}/cpu.max")))[..] {
         lower_cpus(bounds, quota, period);
     }
-    let quota = numbers(source.text(&format!("{folder}/cpu.cfs_quota_us")));
-    let period = numbers(source.text(&format!("{folder}/cpu.cfs_period_us")));
+    let quota = parse_numbers(source.text(&format!("{folder}/cpu.cfs_quota_us")));
+    let period = parse_numbers(source.text(&format!("{folder}/cpu.cfs_period_us")));
     if let ([quota], [period]) = (&quota[..], &period[..]) {
         lower_cpus(bounds, *quota, *period);
     }
     for name in ["memory.max", "memory.limit_in_bytes"] {
-        if let [limit] = numbers(source.text(&format!("{folder}/{name}")))[..]
+        if let [limit] = parse_numbers(source.text(&format!("{folder}/{name}")))[..]
             && limit < NO_LIMIT
         {
             bounds.memory_bytes = Some(bounds.memory_bytes.map_or(limit, |old| old.min(limit)));
         }
     }
+}
+
+fn parse_numbers(text: Option<String>) -> Vec<u64> {
+    let words = text.unwrap_or_default();
+    words.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
 fn lower_cpus(bounds: &mut Cgroup, quota: u64, period: u64) {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::commands::quoted;
-use crate::facts::{Asked, Facts, Listener};
+use crate::facts::{Facts, Listener, LoadDemand};
 use crate::rules::counted;
 use source::Source;
 
@@ -21,7 +21,7 @@ use source::Source;
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The load that the host is to carry.
-    pub asked: Asked,
+    pub asked: LoadDemand,
     /// Path of nginx's configuration file; `None` for that of the running nginx.
     pub nginx: Option<PathBuf>,
     /// Master process of the proxy; `None` to search for it.
@@ -170,19 +170,19 @@ fn within_proxys_network(
     let Some(master) = facts.proxy.as_ref().map(|proxy| proxy.master) else {
         return read(source, facts);
     };
-    let name = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net"));
-    let other = match (source.is_real(), name("self"), name(&master.to_string())) {
-        (true, Ok(own), Ok(proxys)) => own != proxys,
-        (true, _, Err(error)) => {
-            source.unread(
-                "the proxy's network namespace",
-                format!("{error}; its sysctls and listeners are assumed to be this one's"),
-            );
-            false
-        }
-        _ => false,
-    };
-    if !other {
+    let is_elsewhere =
+        match (source.is_real(), read_network("self"), read_network(&master.to_string())) {
+            (true, Ok(own), Ok(proxys)) => own != proxys,
+            (true, _, Err(error)) => {
+                source.unread(
+                    "the proxy's network namespace",
+                    format!("{error}; its sysctls and listeners are assumed to be this one's"),
+                );
+                false
+            }
+            _ => false,
+        };
+    if !is_elsewhere {
         return read(source, facts);
     }
     if let Some(proxy) = &mut facts.proxy {
@@ -202,6 +202,10 @@ fn within_proxys_network(
             read(source, facts);
         });
     });
+}
+
+fn read_network(pid: &str) -> std::io::Result<std::path::PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/ns/net"))
 }
 
 fn join_network(pid: u32) -> std::io::Result<()> {

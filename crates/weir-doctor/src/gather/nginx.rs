@@ -48,8 +48,8 @@ pub(super) fn read(
         Ok(statements) => statements,
         // Nobody named it, so it is no mistake of the user's that it is not there.
         Err(GatherError::Unreadable { file, source: why }) if asked.is_none() => {
-            let what = format!("nginx's configuration {file}");
-            source.unread(what, format!("{why}: name one with --nginx"));
+            let subject = format!("nginx's configuration {file}");
+            source.unread(subject, format!("{why}: name one with --nginx"));
             return Ok(());
         }
         Err(error) => return Err(error),
@@ -110,8 +110,7 @@ fn running_program(source: &mut Source, proxy: &mut Proxy) -> Option<Option<Path
         return Some(None);
     };
     // Of a container's the path leads to another file here, and of one that was replaced to none or a newer.
-    let place = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino()));
-    let is_here = match (place(&program), place(Path::new(&link))) {
+    let is_here = match (read_inode(&program), read_inode(Path::new(&link))) {
         (Ok(here), Ok(running)) => here == running,
         _ => false,
     };
@@ -123,6 +122,11 @@ fn running_program(source: &mut Source, proxy: &mut Proxy) -> Option<Option<Path
     }
     proxy.program = program.to_str().map(str::to_owned);
     Some(Some(program))
+}
+
+/// Reads the numbers of a file's device and inode.
+fn read_inode(path: &Path) -> std::io::Result<(u64, u64)> {
+    std::fs::metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
 struct Reader {
@@ -137,8 +141,8 @@ struct Reader {
 impl Reader {
     fn file(&mut self, file: &Path, depth: usize) -> Result<Vec<Statement>, GatherError> {
         let shown: Arc<str> = file.display().to_string().into();
-        let left = MOST_BYTES.saturating_sub(self.bytes) as u64;
-        let bytes = read_regular_below(&self.base, file, left).map_err(|source| {
+        let budget = MOST_BYTES.saturating_sub(self.bytes) as u64;
+        let bytes = read_regular_below(&self.base, file, budget).map_err(|source| {
             let file = shown.to_string();
             GatherError::Unreadable { file, source }
         })?;
@@ -222,15 +226,16 @@ impl Reader {
         if !pattern::is_pattern(argument) {
             return vec![path];
         }
-        let of_proxy = |path: PathBuf| match path.strip_prefix(&self.base) {
-            Ok(rest) => Path::new("/").join(rest),
-            Err(_) => path,
-        };
         match pattern::files(&self.base, &path) {
-            Ok(paths) => paths.into_iter().map(of_proxy).collect(),
+            Ok(paths) => paths
+                .into_iter()
+                .map(|path| match path.strip_prefix(&self.base) {
+                    Ok(tail) => Path::new("/").join(tail),
+                    Err(_) => path,
+                })
+                .collect(),
             Err(why) => {
-                let what = format!("what {file}:{line} includes");
-                self.unread.push((what, why));
+                self.unread.push((format!("what {file}:{line} includes"), why));
                 Vec::new()
             }
         }

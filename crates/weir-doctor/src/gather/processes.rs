@@ -1,7 +1,7 @@
 //! The proxy's processes, found in /proc.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::source::Source;
 use super::{GatherError, trust};
@@ -42,7 +42,7 @@ pub(super) fn read(
     }
     // Not a worker's: `worker_cpu_affinity` gives each of them a part.
     facts.cpus_allowed = allowed_cpus(source, master);
-    let unit = unit(source, master);
+    let unit = find_unit(source, master);
     source.looked(format!(
         "nginx: master process {master}, {}",
         counted(workers.len() as u64, "worker")
@@ -68,28 +68,32 @@ pub(super) const USUAL: &str = "/etc/nginx/nginx.conf";
 fn started_with(source: &Source, master: u32) -> (Option<String>, String) {
     let title = command_line(source, master);
     let words: Vec<&str> = title.split_ascii_whitespace().collect();
-    let option = |name: &str| {
-        let at = words.iter().position(|word| word.starts_with(name))?;
-        if words[at].len() > name.len() {
-            Some(&words[at][name.len()..])
-        } else {
-            words.get(at + 1).copied()
-        }
-    };
-    let prefix = option("-p");
+    let prefix = find_option(&words, "-p");
     let folder = Path::new(prefix.unwrap_or("/etc/nginx"));
-    let file = option("-c").map(|file| folder.join(file).display().to_string());
+    let file = find_option(&words, "-c").map(|file| folder.join(file).display().to_string());
     (prefix.map(str::to_owned), file.unwrap_or_else(|| USUAL.to_owned()))
+}
+
+fn find_option<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
+    let at = words.iter().position(|word| word.starts_with(name))?;
+    if words[at].len() > name.len() {
+        Some(&words[at][name.len()..])
+    } else {
+        words.get(at + 1).copied()
+    }
 }
 
 /// Returns true if a process has a root folder other than this process's, as in a container.
 fn has_own_root(source: &Source, pid: u32) -> bool {
-    let link = |pid: &str, name: &str| fs::read_link(format!("/proc/{pid}/{name}")).ok();
-    let differs = |name: &str| {
-        let theirs = link(&pid.to_string(), name);
-        theirs.is_some() && theirs != link("self", name)
-    };
-    source.is_real() && (differs("ns/mnt") || differs("root"))
+    source.is_real()
+        && ["ns/mnt", "root"].iter().any(|name| {
+            let theirs = read_process_link(&pid.to_string(), name);
+            theirs.is_some() && theirs != read_process_link("self", name)
+        })
+}
+
+fn read_process_link(pid: &str, name: &str) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/{name}")).ok()
 }
 
 fn master(source: &mut Source, asked: Option<u32>) -> Result<Option<u32>, GatherError> {
@@ -108,10 +112,11 @@ fn master(source: &mut Source, asked: Option<u32>) -> Result<Option<u32>, Gather
         };
     }
     // What another user's process says of itself is not even read: it can keep whoever asks waiting.
-    let (own, others): (Vec<u32>, Vec<u32>) =
+    let (own, foreign): (Vec<u32>, Vec<u32>) =
         process_ids(source).into_iter().partition(|&pid| trust::has_process(source, pid));
-    let others = others.into_iter().filter(|&pid| is_others_master(source, pid));
-    for pid in others.collect::<Vec<_>>() {
+    let foreign_masters: Vec<u32> =
+        foreign.into_iter().filter(|&pid| is_others_master(source, pid)).collect();
+    for pid in foreign_masters {
         source.unread(
             format!("process {pid}, which is called nginx"),
             "it is neither root's nor yours: its user may run weir for it",
@@ -129,22 +134,23 @@ fn master(source: &mut Source, asked: Option<u32>) -> Result<Option<u32>, Gather
 
 /// Returns true if a process is called nginx and its parent is not.
 fn is_others_master(source: &Source, pid: u32) -> bool {
-    let is_nginx = |pid: &str| {
-        let name = source.peek(&format!("/proc/{pid}/comm"));
-        name.is_some_and(|name| name.trim() == "nginx")
-    };
     let status = source.peek(&format!("/proc/{pid}/status"));
     let parent = status.and_then(|status| field(&status, "PPid:"));
-    is_nginx(&pid.to_string()) && !parent.is_some_and(|parent| is_nginx(&parent))
+    is_nginx(source, &pid.to_string()) && !parent.is_some_and(|parent| is_nginx(source, &parent))
+}
+
+fn is_nginx(source: &Source, pid: &str) -> bool {
+    let name = source.peek(&format!("/proc/{pid}/comm"));
+    name.is_some_and(|name| name.trim() == "nginx")
 }
 
 /// Describes a master process in one line, for a user who has to choose one.
 fn described(source: &mut Source, pid: u32) -> String {
     let (_, file) = started_with(source, pid);
-    let unit = unit(source, pid).map(|unit| format!(", {unit}"));
-    let place = has_own_root(source, pid).then_some(", in a container");
-    let (unit, place) = (unit.unwrap_or_default(), place.unwrap_or_default());
-    format!("--pid {pid}: {file}{unit}{place}")
+    let unit = find_unit(source, pid).map(|unit| format!(", {unit}"));
+    let container = has_own_root(source, pid).then_some(", in a container");
+    let (unit, container) = (unit.unwrap_or_default(), container.unwrap_or_default());
+    format!("--pid {pid}: {file}{unit}{container}")
 }
 
 fn process_ids(source: &Source) -> Vec<u32> {
@@ -180,20 +186,23 @@ fn children(source: &Source, parent: u32) -> Vec<u32> {
 
 /// Returns the rest of the first line that begins with `name`.
 fn field(text: &str, name: &str) -> Option<String> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(rest.trim().to_owned())
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(value.trim().to_owned())
 }
 
 /// Returns the soft and hard limit of descriptors (`Max open files` of proc_pid_limits(5)).
 fn nofile(source: &mut Source, pid: u32) -> Option<(u64, u64)> {
     let text = source.text(&format!("/proc/{pid}/limits"))?;
     let limits = field(&text, "Max open files")?;
-    let number = |word: &str| match word {
+    let mut words = limits.split_ascii_whitespace();
+    Some((parse_limit(words.next()?)?, parse_limit(words.next()?)?))
+}
+
+fn parse_limit(word: &str) -> Option<u64> {
+    match word {
         "unlimited" => Some(u64::MAX),
         number => number.parse().ok(),
-    };
-    let mut words = limits.split_ascii_whitespace();
-    Some((number(words.next()?)?, number(words.next()?)?))
+    }
 }
 
 fn allowed_cpus(source: &mut Source, pid: u32) -> Option<u64> {
@@ -202,7 +211,7 @@ fn allowed_cpus(source: &mut Source, pid: u32) -> Option<u64> {
 }
 
 /// Returns the systemd unit of a process; `None` if it does not run as a service of the system.
-fn unit(source: &mut Source, pid: u32) -> Option<String> {
+fn find_unit(source: &mut Source, pid: u32) -> Option<String> {
     let text = source.text(&format!("/proc/{pid}/cgroup"))?;
     text.lines().find_map(service).map(str::to_owned)
 }

@@ -27,15 +27,15 @@ pub(super) fn comment_out(line: &SysctlLine) -> String {
 fn file_max(shape: &Shape<'_>) -> Option<Finding> {
     let line = shape.facts.winning_line("fs.file-max")?;
     let value: u64 = line.value.parse().ok()?;
-    let own = shape.facts.memory_bytes? / 1024 / 10;
-    let lowers = value < own;
+    let kernel_value = shape.facts.memory_bytes? / 1024 / 10;
+    let lowers = value < kernel_value;
     let (severity, title) = if lowers {
         (
             Severity::Warning,
             format!(
                 "fs.file-max {} is below the kernel's own value, about {}",
                 figure(value),
-                figure(own)
+                figure(kernel_value)
             ),
         )
     } else {
@@ -47,7 +47,7 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
             .evidence(format!(
                 "memory {} MiB: the kernel's own value is about {}",
                 figure(shape.facts.memory_bytes? >> 20),
-                figure(own)
+                figure(kernel_value)
             ))
             .evidence_all(
                 shape

@@ -25,7 +25,7 @@ pub(super) struct Listen<'a> {
 }
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
-    let listens = listens(shape);
+    let listens = find_listens(shape);
     found.extend(capped(shape, &listens));
     found.extend(inert(shape, &listens));
     found.extend(not_in_force(shape, &listens));
@@ -36,7 +36,7 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
 }
 
 /// Returns the TCP listeners of the configuration, one for each address.
-pub(super) fn listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
+pub(super) fn find_listens<'a>(shape: &Shape<'a>) -> Vec<Listen<'a>> {
     let unset = shape.nginx_number("backlog");
     let Some((configuration, unset)) = shape.configuration.zip(unset) else {
         return Vec::new();
@@ -134,7 +134,7 @@ fn pending(shape: &Shape<'_>, listen: &Listen<'_>) -> Option<u64> {
 }
 
 /// Returns the rate of new connections and their number during a pause, if more than `room`.
-fn burst(shape: &Shape<'_>, room: u64) -> Option<(f64, u64)> {
+fn estimate_burst(shape: &Shape<'_>, room: u64) -> Option<(f64, u64)> {
     let per_second = shape.client_connections_per_second()?;
     let burst = per_second * PAUSE_S;
     (burst > room as f64).then_some((per_second, burst as u64))
@@ -143,14 +143,14 @@ fn burst(shape: &Shape<'_>, room: u64) -> Option<(f64, u64)> {
 /// Returns the backlog that all findings recommend, so that following one does not contradict another.
 fn advised(shape: &Shape<'_>, listens: &[Listen<'_>]) -> u64 {
     let room = listens.iter().map(|one| effective(shape, one)).min();
-    let burst = burst(shape, room.unwrap_or(u64::MAX)).map_or(0, |(_, burst)| burst);
+    let burst = estimate_burst(shape, room.unwrap_or(u64::MAX)).map_or(0, |(_, burst)| burst);
     let clients = shape.facts.asked.connections.unwrap_or(0);
     let raised = shape
         .facts
         .winning_line("net.core.somaxconn")
         .and(shape.facts.sysctl("net.core.somaxconn"));
-    let asked = listens.iter().map(|one| one.asked).max();
-    let wanted = [rounded(burst), rounded(clients), asked.unwrap_or(0)];
+    let requested = listens.iter().map(|one| one.asked).max();
+    let wanted = [rounded(burst), rounded(clients), requested.unwrap_or(0)];
     let most = wanted.into_iter().max().unwrap_or(0);
     most.min(LONGEST_QUEUE).max(raised.unwrap_or(0))
 }
@@ -300,7 +300,7 @@ fn short(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let shortest =
         listens.iter().filter(|one| one.is_serving).min_by_key(|one| effective(shape, one))?;
     let room = effective(shape, shortest);
-    let wanted = burst(shape, room);
+    let wanted = estimate_burst(shape, room);
     let clients = shape.facts.asked.connections.unwrap_or(0);
     if wanted.is_none() && pending(shape, shortest).is_some_and(|settings| settings >= clients) {
         // A restart is all that is missing, and another finding says so.
@@ -347,8 +347,8 @@ fn short(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
 }
 
 fn overflows(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
-    let count = |name: &str| shape.facts.counters.get(name).copied().unwrap_or(0);
-    let overflows = count("ListenOverflows");
+    let [overflows, drops] = ["ListenOverflows", "ListenDrops"]
+        .map(|name| shape.facts.counters.get(name).copied().unwrap_or(0));
     if overflows == 0 {
         return None;
     }
@@ -359,10 +359,7 @@ fn overflows(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
                 figure(overflows)
             ),
         )
-        .evidence(format!(
-            "TcpExt: ListenOverflows {overflows}, ListenDrops {}",
-            count("ListenDrops")
-        ))
+        .evidence(format!("TcpExt: ListenOverflows {overflows}, ListenDrops {drops}"))
         .evidence_all(listens.iter().filter_map(|one| measured(shape, one)).map(queue))
         .why(
             "The counter covers all listeners in this network namespace since boot; check whether it still grows. Each such client waits at least 1 s for its next SYN. \

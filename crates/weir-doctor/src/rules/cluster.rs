@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_kube::{ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaling};
+use weir_kube::{ClusterFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling};
 
 use super::numbers::TRACKED_AFTER_CLOSE_S;
 use super::sources::{
@@ -12,7 +12,7 @@ use super::sources::{
 };
 use super::{counted, figure};
 use crate::commands::quoted;
-use crate::facts::Asked;
+use crate::facts::LoadDemand;
 use crate::finding::{Finding, Room, Severity};
 
 /// The pods of a workload.
@@ -24,7 +24,7 @@ struct Group<'a> {
 }
 
 /// Applies all rules and returns their findings.
-pub(crate) fn all(facts: &ClusterFacts, asked: Asked) -> Vec<Finding> {
+pub(crate) fn all(facts: &ClusterFacts, asked: LoadDemand) -> Vec<Finding> {
     let mut groups: BTreeMap<(&str, &str), Vec<&PodFacts>> = BTreeMap::new();
     for pod in &facts.pods {
         let workload =
@@ -33,14 +33,14 @@ pub(crate) fn all(facts: &ClusterFacts, asked: Asked) -> Vec<Finding> {
     }
     let rules: [fn(&Group<'_>) -> Vec<Finding>; 8] =
         [sysctls, quality, cpu_limit, cpu_manager, memory, scaled, disrupted, host_network];
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for (workload, pods) in groups {
         let group = Group { facts, workload, pods };
-        found.extend(rules.iter().flat_map(|rule| rule(&group)));
+        findings.extend(rules.iter().flat_map(|rule| rule(&group)));
     }
-    found.extend(tracked(facts, asked));
-    found.extend(mode(facts));
-    found
+    findings.extend(tracked(facts, asked));
+    findings.extend(mode(facts));
+    findings
 }
 
 /// Returns the number of tracked connections that kube-proxy's settings allow on the smallest node.
@@ -70,9 +70,9 @@ impl Group<'_> {
 
     fn nodes(&self) -> impl Iterator<Item = (&PodFacts, &NodeFacts)> {
         self.pods.iter().filter_map(|pod| {
-            let node = pod.node.as_ref()?;
-            let found = self.facts.nodes.iter().find(|one| one.name == *node)?;
-            Some((*pod, found))
+            let name = pod.node.as_ref()?;
+            let node = self.facts.nodes.iter().find(|one| one.name == *name)?;
+            Some((*pod, node))
         })
     }
 }
@@ -83,8 +83,8 @@ fn kubectl(facts: &ClusterFacts, namespace: &str, words: &str) -> String {
 }
 
 fn sysctls(group: &Group<'_>) -> Vec<Finding> {
-    let refused = |pod: &&&PodFacts| pod.reason.as_deref() == Some("SysctlForbidden");
-    let Some(pod) = group.pods.iter().find(refused) else {
+    let mut pods = group.pods.iter();
+    let Some(pod) = pods.find(|pod| pod.reason.as_deref() == Some("SysctlForbidden")) else {
         return Vec::new();
     };
     let set: Vec<String> =
@@ -103,7 +103,13 @@ fn sysctls(group: &Group<'_>) -> Vec<Finding> {
                 )
             }
         });
-    let finding = Finding::warning("sysctl-forbidden", format!("a node refuses pods of {} for their sysctls", group.name()))
+    let change = match group.workload.0 {
+        "Deployment" | "DaemonSet" | "StatefulSet" => {
+            group.kubectl(&format!("rollout undo {}", group.target()))
+        }
+        _ => group.kubectl(&format!("delete pod {}", quoted(&pod.name))),
+    };
+    let mut finding = Finding::warning("sysctl-forbidden", format!("a node refuses pods of {} for their sysctls", group.name()))
         .evidence(format!("pod {}: {}", pod.name, pod.message.as_deref().unwrap_or("SysctlForbidden")))
         .evidence(format!("its security context: {}", set.join(", ")))
         .evidence_all(allowed)
@@ -111,14 +117,8 @@ fn sysctls(group: &Group<'_>) -> Vec<Finding> {
             "A kubelet starts a pod with a sysctl that is not on Kubernetes' list of safe ones only if its own configuration allows it. A pod that \
              was refused is not tried again: its workload makes another one, which is refused as well.",
             POD_SYSCTLS,
-        );
-    let change = match group.workload.0 {
-        "Deployment" | "DaemonSet" | "StatefulSet" => {
-            group.kubectl(&format!("rollout undo {}", group.target()))
-        }
-        _ => group.kubectl(&format!("delete pod {}", quoted(&pod.name))),
-    };
-    let mut finding = finding.change(change);
+        )
+        .change(change);
     finding.persist.push(format!(
         "# in the kubelet's configuration of the nodes: allowedUnsafeSysctls: [{}]",
         names.join(", ")
@@ -127,42 +127,27 @@ fn sysctls(group: &Group<'_>) -> Vec<Finding> {
 }
 
 fn quality(group: &Group<'_>) -> Vec<Finding> {
-    let of = |class: &str| group.pods.iter().find(|pod| pod.qos.as_deref() == Some(class));
-    let evidence = |pod: &PodFacts| {
-        let container = |one: &ContainerFacts| {
-            let number =
-                |value: Option<f64>| value.map_or("none".to_owned(), |cpus| format!("{cpus} CPUs"));
-            format!(
-                "container {}: request {}, limit {}",
-                one.name,
-                number(one.cpu_request),
-                number(one.cpu_limit)
-            )
-        };
-        let line =
-            format!("pod {}: QoS class {}", pod.name, pod.qos.as_deref().unwrap_or_default());
-        let containers: Vec<String> = pod.containers.iter().map(container).collect();
-        [vec![line], containers].concat()
-    };
-    let set = |options: &str| group.kubectl(&format!("set resources {} {options}", group.target()));
-    if let Some(pod) = of("BestEffort") {
+    if let Some(pod) = find_class(group, "BestEffort") {
         return vec![
             Finding::warning("pods-best-effort", format!("{} asks for no CPU time", group.name()))
-                .evidence_all(evidence(pod))
+                .evidence_all(list_requests(pod))
                 .why(
                     "Without requests a pod has the smallest share of its node's CPU time as soon as others want any, and is evicted first. What a \
                      trial measures is then what its neighbours leave.",
                     POD_QOS,
                 )
-                .change(set("--requests=cpu=1,memory=512Mi")),
+                .change(group.kubectl(&format!(
+                    "set resources {} --requests=cpu=1,memory=512Mi",
+                    group.target()
+                ))),
         ];
     }
-    let Some(pod) = of("Burstable") else {
+    let Some(pod) = find_class(group, "Burstable") else {
         return Vec::new();
     };
     vec![
         Finding::note("pods-burstable", format!("{} uses CPU time beyond its request where there is some", group.name()))
-            .evidence_all(evidence(pod))
+            .evidence_all(list_requests(pod))
             .why(
                 "Only the request is the pod's own. What it uses above that is what others on the node leave, today and tomorrow. With requests equal to \
                  limits (class Guaranteed) trials can be repeated, at the price of the limit.",
@@ -171,12 +156,26 @@ fn quality(group: &Group<'_>) -> Vec<Finding> {
     ]
 }
 
+fn find_class<'a>(group: &Group<'a>, class: &str) -> Option<&'a PodFacts> {
+    group.pods.iter().copied().find(|pod| pod.qos.as_deref() == Some(class))
+}
+
+fn list_requests(pod: &PodFacts) -> Vec<String> {
+    let qos = format!("pod {}: QoS class {}", pod.name, pod.qos.as_deref().unwrap_or_default());
+    let containers = pod.containers.iter().map(|one| {
+        let [request, limit] = [one.cpu_request, one.cpu_limit]
+            .map(|value| value.map_or("none".to_owned(), |cpus| format!("{cpus} CPUs")));
+        format!("container {}: request {request}, limit {limit}", one.name)
+    });
+    std::iter::once(qos).chain(containers).collect()
+}
+
 fn cpu_limit(group: &Group<'_>) -> Vec<Finding> {
     let Some(pod) = group.pods.first() else {
         return Vec::new();
     };
     let limited = pod.containers.iter().filter_map(|one| Some((one, one.cpu_limit?)));
-    let finding = |(one, cpus): (&ContainerFacts, f64)| {
+    limited.map(|(one, cpus)| {
         let title = format!(
             "container {} of {} stands still when it has used {cpus} CPUs' worth of time",
             one.name,
@@ -190,28 +189,17 @@ fn cpu_limit(group: &Group<'_>) -> Vec<Finding> {
                  milliseconds of latency on an idle machine. Below one CPU this happens to a single busy thread. A capacity is then that of the limit.",
                 POD_CPU,
             )
-    };
-    limited.map(finding).collect()
+    }).collect()
 }
 
 /// Reports CPUs that are shared with others. Judges by the CPUs that containers really have or, if those could not be
 /// read, by the kubelet's policy.
 fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
-    let policy = |wanted: &str, whole: bool| {
-        group.nodes().find(|(pod, node)| {
-            let is_read = pod.containers.iter().any(|one| one.cpus.is_some());
-            let is_whole = pod.may_have_own_cpus();
-            !is_read && node.cpu_manager.as_deref() == Some(wanted) && is_whole == whole
-        })
-    };
-    let evidence = |(pod, node): (&PodFacts, &NodeFacts)| {
-        let policy = node.cpu_manager.as_deref().unwrap_or_default();
-        format!("pod {} on node {}: cpuManagerPolicy {policy}", pod.name, node.name)
-    };
     let shared = group.nodes().find_map(of_cpus).or_else(|| {
-        policy("none", true)
-            .map(evidence)
-            .map(|line| format!("{line}; its CPUs could not be read in it"))
+        find_policy(group, "none", true)
+            .map(|(pod, node)| {
+                format!("{}; its CPUs could not be read in it", describe_policy(pod, node))
+            })
     }).map(|evidence| {
         Finding::note("cpus-not-pinned", format!("{} has whole CPUs, but none of its own", group.name()))
             .evidence(evidence)
@@ -221,9 +209,9 @@ fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
                 CPU_MANAGER,
             )
     });
-    let unused = policy("static", false).map(|found| {
+    let unused = find_policy(group, "static", false).map(|(pod, node)| {
         Finding::note("cpus-not-exclusive", format!("{} shares CPUs on a node that could give it its own", group.name()))
-            .evidence(evidence(found))
+            .evidence(describe_policy(pod, node))
             .why(
                 "The policy `static` gives CPUs only to Guaranteed pods that ask for whole ones. Others share what these leave.",
                 CPU_MANAGER,
@@ -232,15 +220,31 @@ fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
     shared.into_iter().chain(unused).collect()
 }
 
+fn find_policy<'a>(
+    group: &'a Group<'_>,
+    policy: &str,
+    has_whole: bool,
+) -> Option<(&'a PodFacts, &'a NodeFacts)> {
+    group.nodes().find(|(pod, node)| {
+        let is_read = pod.containers.iter().any(|one| one.cpus.is_some());
+        let is_whole = pod.may_have_own_cpus();
+        !is_read && node.cpu_manager.as_deref() == Some(policy) && is_whole == has_whole
+    })
+}
+
+fn describe_policy(pod: &PodFacts, node: &NodeFacts) -> String {
+    let policy = node.cpu_manager.as_deref().unwrap_or_default();
+    format!("pod {} on node {}: cpuManagerPolicy {policy}", pod.name, node.name)
+}
+
 /// Returns evidence of a container that shares CPUs with others: it may run on more CPUs than it requests, or on all of
 /// its node, unless the kubelet gives it exclusive ones.
 fn of_cpus((pod, node): (&PodFacts, &NodeFacts)) -> Option<String> {
     let is_static = node.cpu_manager.as_deref() == Some("static");
-    let has_all = |count: f64| !is_static && node.cpus == Some(count);
     let mut containers = pod.containers.iter().filter_map(|one| {
         let (cpus, whole) = (one.cpus.as_ref()?, one.whole_cpus()?);
         let count = cpus.cpus().len() as f64;
-        (count > whole || has_all(count)).then(|| {
+        (count > whole || (!is_static && node.cpus == Some(count))).then(|| {
             format!(
                 "pod {} on node {}: container {} may run on CPUs {cpus} (Cpus_allowed_list) and asks for {whole}; cpuManagerPolicy {}",
                 pod.name,
@@ -275,9 +279,15 @@ fn memory(group: &Group<'_>) -> Vec<Finding> {
 }
 
 fn scaled(group: &Group<'_>) -> Vec<Finding> {
-    let targets = |kind: &str, name: &str| (kind, name) == group.workload;
-    let about = group.facts.scalers.iter().filter(|one| targets(&one.target.0, &one.target.1));
-    let finding = |one: &weir_kube::Scaler| match &one.does {
+    let scalers = group.facts.scalers.iter();
+    scalers
+        .filter(|one| (&*one.target.0, &*one.target.1) == group.workload)
+        .filter_map(|scaler| judge_scaler(group, scaler))
+        .collect()
+}
+
+fn judge_scaler(group: &Group<'_>, one: &Scaler) -> Option<Finding> {
+    match &one.does {
         Scaling::Replicas { least, most } if least < most => {
             let count = group.pods.len();
             let patch = format!(r#"{{"spec":{{"minReplicas":{count},"maxReplicas":{count}}}}}"#);
@@ -312,8 +322,7 @@ fn scaled(group: &Group<'_>) -> Vec<Finding> {
             )
         }
         _ => None,
-    };
-    about.filter_map(finding).collect()
+    }
 }
 
 fn disrupted(group: &Group<'_>) -> Vec<Finding> {
@@ -365,14 +374,13 @@ fn smallest(facts: &ClusterFacts) -> Option<(&NodeFacts, &KubeProxy, u64)> {
     if settings.conntrack_for_each_cpu == 0 {
         return None;
     }
-    let most = |node: &NodeFacts| {
-        let scaled = settings.conntrack_for_each_cpu as f64 * node.cpus?;
-        Some((scaled as u64).max(settings.conntrack_at_least))
-    };
     facts
         .nodes
         .iter()
-        .filter_map(|node| Some((node, settings, most(node)?)))
+        .filter_map(|node| {
+            let scaled = settings.conntrack_for_each_cpu as f64 * node.cpus?;
+            Some((node, settings, (scaled as u64).max(settings.conntrack_at_least)))
+        })
         .min_by_key(|(.., most)| *most)
 }
 
@@ -386,7 +394,7 @@ fn reckoning(node: &NodeFacts, settings: &KubeProxy) -> String {
     )
 }
 
-fn tracked(facts: &ClusterFacts, asked: Asked) -> Option<Finding> {
+fn tracked(facts: &ClusterFacts, asked: LoadDemand) -> Option<Finding> {
     let (node, settings, most) = smallest(facts)?;
     let open = asked.connections.unwrap_or(0) * 2;
     let closed = asked.connections_per_second.unwrap_or(0.0) * TRACKED_AFTER_CLOSE_S;

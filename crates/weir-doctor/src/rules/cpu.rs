@@ -97,7 +97,7 @@ fn reuseport(shape: &Shape<'_>) -> Option<Finding> {
     if per_second < MANY_PER_SECOND || shape.workers? < 2 {
         return None;
     }
-    let listens = super::backlog::listens(shape);
+    let listens = super::backlog::find_listens(shape);
     let listen = listens
         .iter()
         .map(|one| one.statement)

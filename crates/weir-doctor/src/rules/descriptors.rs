@@ -44,9 +44,9 @@ pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
 }
 
 fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
-    let asked = shape.facts.asked.connections?;
+    let clients = shape.facts.asked.connections?;
     let (workers, each) = (shape.workers?.max(1), shape.worker_connections?);
-    let needed = asked.checked_mul(shape.connections_per_client())?;
+    let needed = clients.checked_mul(shape.connections_per_client())?;
     if workers.saturating_mul(each) >= needed {
         return None;
     }
@@ -66,7 +66,7 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
     let title = format!(
         "nginx has room for {} clients, {} are needed",
         figure(workers.saturating_mul(each) / shape.connections_per_client()),
-        figure(asked)
+        figure(clients)
     );
     Some(
         Finding::error("worker-connections-too-few", title)
@@ -76,7 +76,7 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
             counted(workers, "worker"),
             figure(each),
             figure(workers.saturating_mul(each)),
-            figure(asked),
+            figure(clients),
             figure(needed)
         ))
         .why(
@@ -91,9 +91,9 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
 
 /// Returns the number of descriptors that each worker needs for the clients of the load.
 fn needed_each(shape: &Shape<'_>) -> Option<u64> {
-    let asked = shape.facts.asked.connections?;
+    let clients = shape.facts.asked.connections?;
     // A client of static files takes a connection and the file's own descriptor.
-    let all = asked.checked_mul(2)?;
+    let all = clients.checked_mul(2)?;
     Some(all.div_ceil(shape.workers?.max(1)) + OF_ITS_OWN)
 }
 
@@ -133,8 +133,8 @@ fn raised(finding: Finding, shape: &Shape<'_>) -> Finding {
     let wanted = needed_each(shape).unwrap_or(0);
     let set = shape.configuration.and_then(|all| all.main("worker_rlimit_nofile"));
     let value = rounded(wanted.max(set.and_then(Statement::number).unwrap_or(0)));
-    let finding = finding.evidence(format!("/proc/{pid}/limits: hard limit {}", limit(hard)));
-    finding.change(match &proxy.unit {
+    let evidence = format!("/proc/{pid}/limits: hard limit {}", limit(hard));
+    finding.evidence(evidence).change(match &proxy.unit {
         Some(unit) if !proxy.own_root => format!(
             "# systemctl edit {}: LimitNOFILE={value} below [Service], then restart it",
             quoted(unit)
@@ -187,14 +187,14 @@ fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
     if connections <= soft {
         return None;
     }
-    let said = shape.said("worker_connections", set);
+    let setting = shape.said("worker_connections", set);
     let title = format!(
         "worker_connections {} cannot be reached: a worker has {} descriptors",
         figure(connections),
         figure(soft)
     );
     let finding = Finding::warning("worker-connections-above-descriptors", title)
-        .evidence(said)
+        .evidence(setting)
         .evidence(evidence)
         .why(
             "Every connection takes a descriptor. nginx starts with no more than a warning; connections above the limit cannot be opened.",

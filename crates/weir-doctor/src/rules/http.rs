@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use super::figure;
 use super::numbers::KEPT;
 use super::ports::{keep, not_closing, speak_1_1};
-use super::shape::{Keepalive, Pass, Shape, field, host, is_upgrade};
+use super::shape::{Keepalive, Pass, Shape, field, is_upgrade, parse_host};
 use super::sources::{ACCESS_LOG, CLIENT_REQUESTS, CLIENT_TIMEOUT, GZIP, ORIGIN_KEEPALIVE};
 use weir_parameters::DefaultLevel;
 
-use crate::configuration::{Configuration, Placed, Statement};
+use crate::configuration::{Configuration, Statement};
 use crate::finding::Finding;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
@@ -27,7 +27,7 @@ fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
         _ => None,
     });
     let (pass, keepalive, because) = places.next()?;
-    let others = places.count();
+    let further = places.count();
     let title = match keepalive {
         Some(_) => {
             "`keepalive` in the upstream block does nothing: connections to the origin are closed"
@@ -38,8 +38,8 @@ fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
         .evidence_all(keepalive.map(Statement::evidence))
         .evidence(pass.placed.statement.evidence())
         .evidence_all(because.iter().cloned());
-    if others > 0 {
-        finding = finding.evidence(format!("and {others} more places that pass requests on"));
+    if further > 0 {
+        finding = finding.evidence(format!("and {further} more places that pass requests on"));
     }
     if shape.facts.nginx_version.is_none() {
         finding = finding.evidence("nginx's version is not known: taken to be before 1.29.7");
@@ -79,9 +79,9 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
     let (grouped, direct): (Vec<&Pass<'_>>, Vec<&Pass<'_>>) =
         places.into_iter().partition(|pass| pass.upstream.is_some());
     let name = free_name(shape);
-    let direct = direct.first().and_then(|pass| Some((*pass, group(pass, &name)?)));
+    let first_direct = direct.first().and_then(|pass| Some((*pass, group(pass, &name)?)));
     let mut commands = keep(&grouped).unwrap_or_default();
-    let finding = match direct {
+    let finding = match first_direct {
         Some((pass, group)) => {
             commands.extend(settled(pass));
             group.into_iter().fold(finding, Finding::change)
@@ -96,7 +96,7 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
 fn group(pass: &Pass<'_>, group: &str) -> Option<[String; 2]> {
     let origin = pass.origins.first()?;
     let (scheme, rest) = pass.target.split_once("://")?;
-    let uri = &rest[host(&pass.target).len()..];
+    let uri = &rest[parse_host(&pass.target).len()..];
     // A group's server is at port 80 where nothing is said, whatever the scheme.
     let (name, port) = name_and_port(origin);
     let port = match port {
@@ -133,10 +133,10 @@ fn group(pass: &Pass<'_>, group: &str) -> Option<[String; 2]> {
 
 /// Returns an unused name for an upstream block.
 fn free_name(shape: &Shape<'_>) -> String {
-    let taken = shape.configuration.map(Configuration::upstreams).unwrap_or_default();
+    let upstreams = shape.configuration.map(Configuration::upstreams).unwrap_or_default();
     let numbered = (2..).map(|number| format!("origin_{number}"));
     let mut names = std::iter::once("origin".to_owned()).chain(numbered);
-    names.find(|name| !taken.contains_key(&**name)).unwrap_or_default()
+    names.find(|name| !upstreams.contains_key(&**name)).unwrap_or_default()
 }
 
 /// Splits `a.example:80` into `a.example` and `:80`; an IPv6 address loses its brackets.
@@ -157,19 +157,16 @@ fn settled(pass: &Pass<'_>) -> Vec<String> {
         return Vec::new();
     };
     let mut here = Vec::new();
-    let is_on = |name: &str| {
-        let set = placed.inherited(name);
-        set.first().and_then(|set| set.argument()) == Some("on")
-    };
-    let is_named = is_on("proxy_ssl_server_name") || is_on("proxy_ssl_verify");
+    let is_named = ["proxy_ssl_server_name", "proxy_ssl_verify"]
+        .iter()
+        .any(|name| placed.inherited(name).first().and_then(|set| set.argument()) == Some("on"));
     if is_named && placed.inherited("proxy_ssl_name").is_empty() {
         here.push(format!("proxy_ssl_name {}", name_and_port(origin).0));
     }
     here.extend(redirected(pass, location));
     let fields = placed.inherited("proxy_set_header");
     let are_own = fields.first().is_none_or(|first| {
-        let mut own = Configuration::inside(location, "proxy_set_header");
-        own.any(|one| std::ptr::eq(one, *first))
+        Configuration::inside(location, "proxy_set_header").any(|one| std::ptr::eq(one, *first))
     });
     let has_host = field(placed, "host").is_some();
     let mut commands = Vec::new();
@@ -183,8 +180,8 @@ fn settled(pass: &Pass<'_>) -> Vec<String> {
             || value.is_some_and(|value| value.is_empty() || is_upgrade(value));
         let is_replaced =
             |set: &&Statement| !stays && connection.is_some_and(|it| std::ptr::eq(it, *set));
-        let kept = fields.into_iter().filter(|set| !is_replaced(set));
-        here.extend(kept.map(Statement::written));
+        let unreplaced = fields.into_iter().filter(|set| !is_replaced(set));
+        here.extend(unreplaced.map(Statement::written));
         if !stays {
             here.push("proxy_set_header Connection \"\"".to_owned());
         }
@@ -233,12 +230,14 @@ fn few_requests(shape: &Shape<'_>) -> Option<Finding> {
     const NAME: &str = "keepalive_requests";
     let here = shape.nginx_default(NAME)?;
     let newest = shape.newest_nginx_default(NAME)?;
-    let number = |default: &DefaultLevel| default.level.as_ref()?.parse::<u64>().ok();
-    let (of_here, usual) = (number(here)?, number(newest)?);
+    let (of_here, usual) = (parse_level(here)?, parse_level(newest)?);
     shape.configuration?;
     let all = shape.in_force(NAME);
-    let low = |set: &&Statement| set.number().is_some_and(|n| n < usual);
-    let low: Vec<&Statement> = all.iter().map(|(_, set)| *set).filter(low).collect();
+    let low: Vec<&Statement> = all
+        .iter()
+        .map(|(_, set)| *set)
+        .filter(|set| set.number().is_some_and(|n| n < usual))
+        .collect();
     if low.is_empty() && !(of_here < usual && all.is_empty()) {
         return None;
     }
@@ -264,6 +263,10 @@ fn few_requests(shape: &Shape<'_>) -> Option<Finding> {
     )
 }
 
+fn parse_level(default: &DefaultLevel) -> Option<u64> {
+    default.level.as_ref()?.parse().ok()
+}
+
 fn no_clients_kept(shape: &Shape<'_>) -> Option<Finding> {
     let set = shape.keeps_no_clients()?;
     let usual = shape.nginx_default("keepalive_timeout")?.level.as_deref();
@@ -282,30 +285,27 @@ fn no_clients_kept(shape: &Shape<'_>) -> Option<Finding> {
 }
 
 fn gzip(shape: &Shape<'_>) -> Option<Finding> {
-    let is_on = |place: &Placed<'_>| {
-        let set = place.in_force("gzip");
-        set.first().and_then(|set| set.argument()) == Some("on")
-    };
-    let mut all =
-        shape.places.iter().filter(|place| is_on(place)).flat_map(|place| {
-            place.in_force("gzip_types").into_iter().map(move |set| (place, set))
-        });
+    let mut all = shape
+        .places
+        .iter()
+        .filter(|place| place.in_force("gzip").first().and_then(|set| set.argument()) == Some("on"))
+        .flat_map(|place| place.in_force("gzip_types").into_iter().map(move |set| (place, set)));
     let (place, set, types) = all.find_map(|(place, set)| {
         let types = set.arguments.iter().map(String::as_str);
         let types: Vec<&str> = types.filter(|media_type| is_compressed(media_type)).collect();
         (!types.is_empty()).then_some((place, set, types))
     })?;
-    let kept: Vec<&str> = set
+    let compressible: Vec<&str> = set
         .arguments
         .iter()
         .map(String::as_str)
         .filter(|media_type| !is_compressed(media_type))
         .collect();
     // text/html is always compressed and must not be the only one left out.
-    let text = if kept.is_empty() {
+    let text = if compressible.is_empty() {
         "gzip_types text/css application/javascript application/json".to_owned()
     } else {
-        format!("gzip_types {}", kept.join(" "))
+        format!("gzip_types {}", compressible.join(" "))
     };
     Some(
         Finding::warning("gzip-of-compressed",
@@ -323,26 +323,21 @@ fn gzip(shape: &Shape<'_>) -> Option<Finding> {
 }
 
 fn is_compressed(media_type: &str) -> bool {
-    let whole = ["*", "application/zip", "application/gzip", "application/x-gzip"];
+    let names = ["*", "application/zip", "application/gzip", "application/x-gzip"];
     let begins = ["video/", "audio/", "font/woff"];
     let images = ["image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp", "image/avif"];
-    whole.contains(&media_type)
+    names.contains(&media_type)
         || images.contains(&media_type)
         || begins.iter().any(|begin| media_type.starts_with(begin))
         || media_type.contains("font-woff")
 }
 
 fn access_log(shape: &Shape<'_>) -> Option<Finding> {
-    let unbuffered = |set: &Statement| {
-        let words = &set.arguments;
-        let target = set.argument().unwrap_or_default();
-        let buffers = |word: &String| word.starts_with("buffer=") || word.starts_with("gzip");
-        // A log whose name has variables can have no buffer.
-        let can_buffer = !target.starts_with("syslog:") && !target.contains('$');
-        target != "off" && target != "/dev/null" && can_buffer && !words.iter().any(buffers)
-    };
-    let set =
-        shape.in_force("access_log").into_iter().map(|(_, set)| set).find(|set| unbuffered(set))?;
+    let set = shape
+        .in_force("access_log")
+        .into_iter()
+        .map(|(_, set)| set)
+        .find(|set| is_unbuffered(set))?;
     // buffer= must stand behind the name of a format.
     let buffer = match set.arguments.len() {
         1 => "combined buffer=64k flush=1s",
@@ -360,4 +355,14 @@ fn access_log(shape: &Shape<'_>) -> Option<Finding> {
         )
         .change_nginx([set.extend_with(buffer)]),
     )
+}
+
+fn is_unbuffered(log: &Statement) -> bool {
+    let target = log.argument().unwrap_or_default();
+    // A log whose name has variables can have no buffer.
+    let can_buffer = !target.starts_with("syslog:") && !target.contains('$');
+    target != "off"
+        && target != "/dev/null"
+        && can_buffer
+        && !log.arguments.iter().any(|word| word.starts_with("buffer=") || word.starts_with("gzip"))
 }

@@ -105,14 +105,14 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
 /// block to edit.
 pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
     let mut commands = Vec::new();
-    let mut told = BTreeSet::new();
+    let mut upstreams = BTreeSet::new();
     let mut locations = BTreeSet::new();
     for pass in unkept {
         let upstream = pass.upstream?;
         let statements = upstream.block.as_deref().unwrap_or_default();
         let set = statements.iter().find(|one| one.name == "keepalive");
         let last = (statements.iter()).rfind(|one| BEFORE_KEEPALIVE.contains(&&*one.name))?;
-        if told.insert(upstream.words()) && set.is_none_or(|set| set.number() == Some(0)) {
+        if upstreams.insert(upstream.words()) && set.is_none_or(|set| set.number() == Some(0)) {
             commands.push(match set {
                 Some(set) => set.replace_with(KEPT),
                 None => last.follow_with(KEPT),
@@ -153,21 +153,25 @@ pub(super) fn not_closing(pass: &Pass<'_>) -> Option<String> {
 
 /// Returns true if a variable is used anywhere but in `Connection` headers and in the `map` that defines it.
 fn uses_elsewhere(statements: &[Statement], name: &str) -> bool {
-    let uses = |word: &String| word.split('$').skip(1).any(|part| variable(part).0 == name);
     statements.iter().any(|one| {
         let is_own = match &*one.name {
             "proxy_set_header" => {
                 one.argument().is_some_and(|it| it.eq_ignore_ascii_case("connection"))
             }
             "map" => {
-                one.arguments.get(1).is_some_and(&uses) && !one.arguments.first().is_some_and(&uses)
+                one.arguments.get(1).is_some_and(|word| uses_variable(word, name))
+                    && !one.arguments.first().is_some_and(|word| uses_variable(word, name))
             }
             _ => false,
         };
-        (!is_own && one.arguments.iter().any(&uses))
+        (!is_own && one.arguments.iter().any(|word| uses_variable(word, name)))
             || uses_elsewhere(&one.entries, name)
             || uses_elsewhere(one.block.as_deref().unwrap_or_default(), name)
     })
+}
+
+fn uses_variable(word: &str, name: &str) -> bool {
+    word.split('$').skip(1).any(|part| variable(part).0 == name)
 }
 
 /// Returns commands that make a location speak HTTP/1.1 with its origin servers and send no `Connection` header of its
@@ -206,18 +210,18 @@ pub(super) fn speak_1_1(pass: &Pass<'_>) -> Vec<String> {
 
 /// Reports too few tuples for all connections open at once: kept connections occupy one each, too.
 fn at_once(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
-    let asked = shape.facts.asked.connections?;
+    let clients = shape.facts.asked.connections?;
     let passes: Vec<&Pass<'_>> = shape.passes.iter().collect();
     let origins = fewest_origins(&passes)?;
     let tuples = ports.count() * origins;
-    if asked <= tuples {
+    if clients <= tuples {
         return None;
     }
     Some(
         Finding::error("origin-ports-too-few",
             format!(
                 "{} clients may need as many connections to the origin; there are {} ports for them",
-                figure(asked),
+                figure(clients),
                 figure(tuples)
             ),
         )
@@ -239,7 +243,7 @@ fn at_once(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
 
 /// Reports a port that nginx listens at and that the kernel may give to an outgoing connection.
 fn listening(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
-    let listens = super::backlog::listens(shape);
+    let listens = super::backlog::find_listens(shape);
     let inside: BTreeSet<u64> = listens
         .iter()
         .filter_map(|listen| Some(u64::from(listen.port?)))

@@ -19,8 +19,9 @@ pub(super) fn places(configuration: &Configuration) -> Vec<Placed<'_>> {
 }
 
 fn add<'a>(place: Placed<'a>, places: &mut Vec<Placed<'a>>) {
-    let answers = |name: &&str| Configuration::inside(place.statement, name).next().is_some();
-    if ANSWERS.iter().any(answers) || redirects_all(place.statement) {
+    let answers =
+        ANSWERS.iter().any(|name| Configuration::inside(place.statement, name).next().is_some());
+    if answers || redirects_all(place.statement) {
         return;
     }
     let inner = place.inner("location");
@@ -49,10 +50,7 @@ fn redirects_all(block: &Statement) -> bool {
 
 /// Returns true if a server has a TCP listener. A server without `listen` has one at port 80.
 fn is_reached(server: &Statement) -> bool {
-    let is_unix = |listen: &Statement| {
-        let address = listen.argument().unwrap_or_default();
-        address.starts_with("unix:")
-    };
     let mut listens = Configuration::inside(server, "listen").peekable();
-    listens.peek().is_none() || listens.any(|listen| !is_unix(listen))
+    listens.peek().is_none()
+        || listens.any(|listen| !listen.argument().unwrap_or_default().starts_with("unix:"))
 }

@@ -7,7 +7,7 @@ use weir_parameters::{Catalog, DefaultLevel};
 
 use super::numbers::KEEPS_BY_DEFAULT;
 use super::serving;
-use crate::configuration::{Configuration, Placed, Statement};
+use crate::configuration::{Configuration, Placed, Statement, is_word_char};
 use crate::facts::Facts;
 
 /// Directives that pass requests on, over separate connections.
@@ -103,8 +103,7 @@ impl<'a> Shape<'a> {
         };
         let set = configuration.and_then(|all| all.events("worker_connections"));
         shape.worker_connections = configuration.and_then(|_| {
-            let set = set.and_then(Statement::number);
-            set.or_else(|| shape.nginx_number("worker_connections"))
+            set.and_then(Statement::number).or_else(|| shape.nginx_number("worker_connections"))
         });
         shape.workers = shape.count_workers();
         shape
@@ -141,9 +140,11 @@ impl<'a> Shape<'a> {
 
     /// Describes a directive as evidence: its position or, if it is not set, nginx's default.
     pub(super) fn said(&self, name: &str, set: Option<&Statement>) -> String {
-        let unset = || self.nginx_default(name)?.level.clone();
         set.map_or_else(
-            || format!("{name} is not set: {}", unset().unwrap_or_default()),
+            || {
+                let level = self.nginx_default(name).and_then(|default| default.level.clone());
+                format!("{name} is not set: {}", level.unwrap_or_default())
+            },
             Statement::evidence,
         )
     }
@@ -169,15 +170,15 @@ impl<'a> Shape<'a> {
     /// Returns the directives of this name in force where clients are answered, each once, with one such location or
     /// server.
     pub(super) fn in_force(&self, name: &str) -> Vec<(&Placed<'a>, &'a Statement)> {
-        let mut found: Vec<(&Placed<'a>, &'a Statement)> = Vec::new();
+        let mut settings: Vec<(&Placed<'a>, &'a Statement)> = Vec::new();
         for place in &self.places {
             for set in place.in_force(name) {
-                if !found.iter().any(|(_, known)| std::ptr::eq(*known, set)) {
-                    found.push((place, set));
+                if !settings.iter().any(|(_, earlier)| std::ptr::eq(*earlier, set)) {
+                    settings.push((place, set));
                 }
             }
         }
-        found
+        settings
     }
 
     /// Returns the smallest soft limit of descriptors among the workers, and its evidence.
@@ -199,12 +200,14 @@ impl<'a> Shape<'a> {
 
     /// Returns the passes to TCP origins whose connections nothing keeps; any of them may get all of the load.
     pub(super) fn unkept(&self) -> Vec<&Pass<'a>> {
-        let lacks = |pass: &&Pass<'_>| {
-            let is_closed = matches!(pass.keepalive, Keepalive::Missing | Keepalive::Inert { .. });
-            // Sockets of the file system take no ports.
-            is_closed && !pass.origins.is_empty()
-        };
-        self.passes.iter().filter(lacks).collect()
+        let passes = self.passes.iter();
+        passes
+            .filter(|pass| {
+                // Sockets of the file system take no ports.
+                matches!(pass.keepalive, Keepalive::Missing | Keepalive::Inert { .. })
+                    && !pass.origins.is_empty()
+            })
+            .collect()
     }
 
     /// Returns the rate of new connections to origin servers if all of the load goes to a pass that keeps none; `None`
@@ -216,14 +219,14 @@ impl<'a> Shape<'a> {
     /// Returns the rate of new client connections: as requested by the user or, if nginx keeps no client connections,
     /// one per request.
     pub(super) fn client_connections_per_second(&self) -> Option<f64> {
-        let asked = self.facts.asked;
-        asked.connections_per_second.or_else(|| {
+        let load = self.facts.asked;
+        load.connections_per_second.or_else(|| {
             let off = !self.places.is_empty()
                 && self.places.iter().all(|place| {
                     let set = place.in_force("keepalive_timeout");
                     set.first().is_some_and(|set| is_zero(set))
                 });
-            asked.rate.filter(|_| off)
+            load.rate.filter(|_| off)
         })
     }
 
@@ -287,7 +290,7 @@ impl<'a> Pass<'a> {
         keeps: bool,
     ) -> Pass<'a> {
         let target = with_constants(&placed);
-        let host = host(&target);
+        let host = parse_host(&target);
         let upstream = upstreams.get(host).copied();
         let servers: BTreeSet<&str> = match upstream {
             Some(upstream) => {
@@ -356,21 +359,20 @@ fn with_constants(placed: &Placed<'_>) -> String {
 
 /// Splits the text after a `$` into the variable's name and the rest.
 pub(super) fn variable(part: &str) -> (&str, &str) {
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let braced = part.strip_prefix('{').and_then(|part| part.split_once('}'));
-    braced.unwrap_or_else(|| part.split_at(part.find(|c| !is_of_name(c)).unwrap_or(part.len())))
+    braced.unwrap_or_else(|| part.split_at(part.find(|c| !is_word_char(c)).unwrap_or(part.len())))
 }
 
 /// Returns `10.0.0.1:80` for `http://10.0.0.1:80/path`, or for a target whose path is a variable.
-pub(super) fn host(target: &str) -> &str {
+pub(super) fn parse_host(target: &str) -> &str {
     const PATHS: [&str; 3] = ["request_uri", "uri", "document_uri"];
-    let rest = target.split_once("://").map_or(target, |(_, rest)| rest);
-    let is_path = |&(at, c): &(usize, char)| {
-        c == '/' || (c == '$' && PATHS.contains(&variable(&rest[at + 1..]).0))
-    };
-    match rest.char_indices().find(is_path) {
-        Some((end, _)) if !rest.starts_with("unix:") => &rest[..end],
-        _ => rest,
+    let address = target.split_once("://").map_or(target, |(_, address)| address);
+    let path = address
+        .char_indices()
+        .find(|&(at, c)| c == '/' || (c == '$' && PATHS.contains(&variable(&address[at + 1..]).0)));
+    match path {
+        Some((end, _)) if !address.starts_with("unix:") => &address[..end],
+        _ => address,
     }
 }
 
@@ -382,11 +384,10 @@ pub(super) fn is_upgrade(value: &str) -> bool {
 
 /// Returns the `proxy_set_header` in force at a location for this header. `name` is in lower case.
 pub(super) fn field<'a>(placed: &Placed<'a>, name: &str) -> Option<&'a Statement> {
-    let mut own = placed.inherited("proxy_set_header").into_iter().filter(|set| {
-        let own = set.argument().unwrap_or_default();
-        own.eq_ignore_ascii_case(name)
-    });
-    own.next()
+    placed
+        .inherited("proxy_set_header")
+        .into_iter()
+        .find(|set| set.argument().unwrap_or_default().eq_ignore_ascii_case(name))
 }
 
 /// Returns true if a `map` entry has the value `close`.

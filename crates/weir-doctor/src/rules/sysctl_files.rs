@@ -20,20 +20,25 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
 }
 
 fn without(finding: Finding, lines: &[&SysctlLine]) -> Finding {
-    let finding = finding.evidence_all(lines.iter().map(|line| line.evidence()));
-    lines.iter().fold(finding, |finding, line| finding.change(comment_out(line)))
+    let evidence = lines.iter().map(|line| line.evidence());
+    let changes = lines.iter().map(|line| comment_out(line));
+    changes.fold(finding.evidence_all(evidence), Finding::change)
 }
 
 const RECYCLE: &str = "net.ipv4.tcp_tw_recycle";
 
 fn no_such_name(shape: &Shape<'_>) -> Option<Finding> {
-    let is_missing = |line: &&SysctlLine| {
-        // Those of modules come and go with them.
-        let of_module =
-            line.key.starts_with("net.netfilter.") || line.key.starts_with("net.bridge.");
-        !line.exists && line.key != RECYCLE && !of_module && is_administrators(line)
-    };
-    let lines: Vec<&SysctlLine> = shape.facts.sysctl_lines.iter().filter(is_missing).collect();
+    let lines: Vec<&SysctlLine> = shape
+        .facts
+        .sysctl_lines
+        .iter()
+        .filter(|line| {
+            // Those of modules come and go with them.
+            let of_module =
+                line.key.starts_with("net.netfilter.") || line.key.starts_with("net.bridge.");
+            !line.exists && line.key != RECYCLE && !of_module && is_administrators(line)
+        })
+        .collect();
     let first = lines.first()?;
     let title = format!("this kernel has no sysctl `{}`", first.key);
     let mut finding = Finding::warning("sysctl-no-such-name", title);
@@ -159,12 +164,12 @@ fn overridden(shape: &Shape<'_>) -> Option<Finding> {
             .evidence(format!("{} (lost)", line.evidence()))
             .evidence(format!("{} (wins)", winner.evidence()));
     }
-    let finding = finding.why(
+    let lines: BTreeSet<String> = lost.iter().map(|(line, _)| comment_out(line)).collect();
+    finding = finding.why(
         "Files are applied in the order of their names, whatever folder they are in; the last line of a \
          key wins. A file of the same name in /etc hides those in /run and /usr/lib whole.",
         SYSCTL_D,
     );
-    let lines: BTreeSet<String> = lost.iter().map(|(line, _)| comment_out(line)).collect();
     Some(lines.into_iter().fold(finding, Finding::change))
 }
 
@@ -177,14 +182,14 @@ fn not_live(shape: &Shape<'_>) -> Option<Finding> {
         .filter(|line| is_administrators(line) && line.applied)
         .map(|line| line.key.as_str())
         .collect();
-    let differs = |key: &&str| {
+    let unlike = keys.iter().filter_map(|key| {
         let line = facts.winning_line(key)?;
         let live = facts.sysctls.get(*key)?;
         // Half a range, and a range that is refused, have findings of their own.
         let explained = *key == RANGE && line.value.split(' ').count() == 1;
         (*live != line.value && !explained).then_some((line, live))
-    };
-    let all: Vec<(&SysctlLine, &String)> = keys.iter().filter_map(differs).collect();
+    });
+    let all: Vec<(&SysctlLine, &String)> = unlike.collect();
     let (first, live) = all.first()?;
     let title = format!("{} is {live}, not {} as its file says", first.key, first.value);
     let mut finding = Finding::warning("sysctl-not-live", title);

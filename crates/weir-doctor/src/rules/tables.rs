@@ -107,9 +107,9 @@ fn tcp_memory(shape: &Shape<'_>) -> Option<Finding> {
     let line = shape.facts.winning_line("net.ipv4.tcp_mem");
     let memory = shape.facts.memory_bytes;
     let bytes = most.saturating_mul(page());
-    let asked = shape.facts.asked.connections.unwrap_or(0);
+    let clients = shape.facts.asked.connections.unwrap_or(0);
     // A page for each direction is the least that a connection with data in it holds.
-    let needed = asked * shape.connections_per_client() * 2;
+    let needed = clients * shape.connections_per_client() * 2;
     let is_more_than_all = line.is_some() && memory.is_some_and(|memory| bytes > memory);
     let (severity, title) = if needed > most {
         (
@@ -117,7 +117,7 @@ fn tcp_memory(shape: &Shape<'_>) -> Option<Finding> {
             format!(
                 "all TCP sockets together may buffer {} pages, {} clients need at least {}",
                 figure(most),
-                figure(asked),
+                figure(clients),
                 figure(needed)
             ),
         )
@@ -137,14 +137,14 @@ fn tcp_memory(shape: &Shape<'_>) -> Option<Finding> {
             figure(most),
             page(),
             figure(bytes >> 20)
-        ));
+        ))
+        .why(
+            "tcp_mem counts pages, not bytes, over all sockets. The kernel computes it at boot from the memory of the host; beyond the third number, sockets get no more memory. Values copied from elsewhere are nearly always worse.",
+            IP_SYSCTL,
+        );
     if let Some(memory) = memory {
         finding = finding.evidence(format!("memory: {} MiB", figure(memory >> 20)));
     }
-    let finding = finding.why(
-        "tcp_mem counts pages, not bytes, over all sockets. The kernel computes it at boot from the memory of the host; beyond the third number, sockets get no more memory. Values copied from elsewhere are nearly always worse.",
-        IP_SYSCTL,
-    );
     Some(match line {
         Some(line) => finding.change(format!(
             "sed -i '{}s/^/# /' {}   # and reboot: the kernel's own values come back",

@@ -1,28 +1,16 @@
 //! Rules about pods of a cluster: the facts that trigger each rule, and that nothing else does.
 
-use weir_doctor::{Asked, Severity, examine_cluster, text};
+use weir_doctor::{LoadDemand, Severity, examine_cluster, text};
 use weir_kube::{
     Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling,
 };
 
 /// Two Guaranteed pods of a Deployment, with a disruption budget, on a node whose kubelet gives them exclusive CPUs.
 fn fine() -> ClusterFacts {
-    let pod = |name: &str| PodFacts {
-        name: name.to_owned(),
-        workload: Some(("Deployment".to_owned(), "web".to_owned())),
-        node: Some("n1".to_owned()),
-        qos: Some("Guaranteed".to_owned()),
-        containers: vec![ContainerFacts {
-            name: "nginx".to_owned(),
-            cpu_request: Some(2.0),
-            ..ContainerFacts::default()
-        }],
-        ..PodFacts::default()
-    };
     ClusterFacts {
         context: "lab".to_owned(),
         namespace: "ingress".to_owned(),
-        pods: vec![pod("web-1"), pod("web-2")],
+        pods: vec![build_pod("web-1"), build_pod("web-2")],
         nodes: vec![NodeFacts {
             name: "n1".to_owned(),
             cpus: Some(8.0),
@@ -44,6 +32,21 @@ fn fine() -> ClusterFacts {
     }
 }
 
+fn build_pod(name: &str) -> PodFacts {
+    PodFacts {
+        name: name.to_owned(),
+        workload: Some(("Deployment".to_owned(), "web".to_owned())),
+        node: Some("n1".to_owned()),
+        qos: Some("Guaranteed".to_owned()),
+        containers: vec![ContainerFacts {
+            name: "nginx".to_owned(),
+            cpu_request: Some(2.0),
+            ..ContainerFacts::default()
+        }],
+        ..PodFacts::default()
+    }
+}
+
 fn may_run_on(facts: &mut ClusterFacts, cpus: &str, policy: Option<&str>) {
     facts.nodes[0].cpu_manager = policy.map(str::to_owned);
     for pod in &mut facts.pods {
@@ -51,8 +54,8 @@ fn may_run_on(facts: &mut ClusterFacts, cpus: &str, policy: Option<&str>) {
     }
 }
 
-const ASKED: Asked =
-    Asked { connections: Some(100_000), rate: None, connections_per_second: Some(500.0) };
+const ASKED: LoadDemand =
+    LoadDemand { connections: Some(100_000), rate: None, connections_per_second: Some(500.0) };
 
 fn scaler(kind: &str, does: Scaling) -> Vec<Scaler> {
     vec![Scaler { name: "it".to_owned(), target: (kind.to_owned(), "web".to_owned()), does }]
@@ -103,8 +106,8 @@ fn each_rule_is_set_off_by_what_it_is_about_and_by_nothing_else() {
         let mut facts = fine();
         change(&mut facts);
         let examination = examine_cluster(&facts, ASKED);
-        let found: Vec<&str> = examination.findings.iter().map(|one| one.id).collect();
-        assert_eq!(found, *expected, "row {at}");
+        let ids: Vec<&str> = examination.findings.iter().map(|one| one.id).collect();
+        assert_eq!(ids, *expected, "row {at}");
         for finding in &examination.findings {
             assert!(!finding.evidence.is_empty() && !finding.why.is_empty(), "{finding:?}");
             assert!(finding.source.starts_with("https://"), "{finding:?}");
@@ -120,7 +123,7 @@ fn commands_name_context_and_namespace_and_quote_what_is_foreign() {
     facts.context = "arn:aws/prod; rm".to_owned();
     facts.scalers = scaler("Deployment", Scaling::Replicas { least: 2, most: 8 });
     facts.unread = vec![("node n1".to_owned(), "forbidden".to_owned())];
-    let examination = examine_cluster(&facts, Asked::default());
+    let examination = examine_cluster(&facts, LoadDemand::default());
     let command = &examination.findings[0].change[0];
     assert_eq!(
         command,

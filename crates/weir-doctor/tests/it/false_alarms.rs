@@ -1,6 +1,6 @@
 //! Settings of real configurations that no rule may report.
 
-use weir_doctor::{Asked, examine};
+use weir_doctor::{LoadDemand, examine};
 
 use crate::host::{DEBIAN_NGINX, Host, SITE};
 
@@ -55,8 +55,8 @@ fn what_counts_for_no_client_is_not_spoken_of() {
         };
         host.write("/etc/nginx/nginx.conf", &main);
         host.site(&format!("{SITE}{site}"));
-        let found = host.examined().findings.iter().any(|one| one.id == *id);
-        assert_eq!(found, *is_said, "{id}: {http} {site}");
+        let is_reported = host.examined().findings.iter().any(|one| one.id == *id);
+        assert_eq!(is_reported, *is_said, "{id}: {http} {site}");
     }
 }
 
@@ -69,8 +69,8 @@ fn sockets_of_the_file_system_are_no_connections_of_tcp() {
         host.site(&format!("server {{ listen 80; {location} }}\n"));
         let findings = host.examined().findings;
         for id in ["origin-ports-run-out", "origin-keepalive-missing"] {
-            let found = findings.iter().any(|one| one.id == id);
-            assert_eq!(found, is_said, "{id}: {target}");
+            let is_reported = findings.iter().any(|one| one.id == id);
+            assert_eq!(is_reported, is_said, "{id}: {target}");
         }
     }
 }
@@ -89,8 +89,8 @@ fn a_client_takes_a_second_connection_where_requests_are_passed_on() {
         let host = Host::debian().asking(1500, 10.0);
         host.site(&format!("server {{ listen 80; {location} }}\n"));
         let finds = host.examined();
-        let found = finds.findings.iter().any(|one| one.id == "worker-connections-too-few");
-        assert_eq!(found, !is_enough, "{location}");
+        let is_reported = finds.findings.iter().any(|one| one.id == "worker-connections-too-few");
+        assert_eq!(is_reported, !is_enough, "{location}");
     }
 }
 
@@ -145,13 +145,13 @@ fn commands_name_the_configuration_and_the_process() {
     }
     assert!(!all.iter().any(|command| command.contains("nginx -s")), "{all:#?}");
 
-    let mut other = facts.clone();
-    if let Some(proxy) = &mut other.proxy {
+    let mut custom = facts.clone();
+    if let Some(proxy) = &mut custom.proxy {
         proxy.program = Some("/opt/my nginx/nginx".to_owned());
         proxy.prefix = Some("/srv/web".to_owned());
         proxy.unit = None;
     }
-    let all = commands(&other);
+    let all = commands(&custom);
     let expected = "'/opt/my nginx/nginx' -p /srv/web -t -c /etc/nginx/nginx.conf && kill -HUP 100";
     assert!(all.iter().any(|command| command == expected), "{all:#?}");
     assert!(!all.iter().any(|command| command.contains("systemctl")), "{all:#?}");
@@ -189,7 +189,7 @@ fn commands_are_words_of_a_shell_or_no_commands() {
     host.write("/etc/nginx/sites-enabled/it's new", &site.replace("origin", "other"));
     for id in ["gzip-of-compressed", "access-log-unbuffered"] {
         let mut facts = host.facts();
-        facts.asked = Asked::default();
+        facts.asked = LoadDemand::default();
         let finding = examine(&facts).findings.into_iter().find(|one| one.id == id).expect(id);
         let change = &finding.change[0];
         match id {
@@ -209,6 +209,6 @@ fn commands_are_words_of_a_shell_or_no_commands() {
     let split = "server { listen 82;\n keepalive_timeout\n 0; }";
     host.site(&format!("{SITE}{split}"));
     let change = host.finding("client-keepalive-off").change;
-    let place = "# /etc/nginx/sites-enabled/default:11: `keepalive_timeout 0` becomes `keepalive_timeout 75s;`";
-    assert_eq!(change, [place]);
+    let remark = "# /etc/nginx/sites-enabled/default:11: `keepalive_timeout 0` becomes `keepalive_timeout 75s;`";
+    assert_eq!(change, [remark]);
 }

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use tempfile::TempDir;
-use weir_doctor::{Asked, Examination, Facts, Finding, Request, examine, gather};
+use weir_doctor::{Examination, Facts, Finding, LoadDemand, Request, examine, gather};
 
 pub(crate) struct Host {
     folder: TempDir,
-    pub(crate) asked: Asked,
+    pub(crate) asked: LoadDemand,
 }
 
 /// Debian's nginx.conf, without its comments.
@@ -43,7 +43,8 @@ server {
 impl Host {
     /// Debian as installed, with two CPUs, 4 GiB, and nginx in front of one origin server.
     pub(crate) fn debian() -> Host {
-        let host = Host { folder: tempfile::tempdir().expect("a folder"), asked: Asked::default() };
+        let host =
+            Host { folder: tempfile::tempdir().expect("a folder"), asked: LoadDemand::default() };
         for (name, value) in [
             ("fs/file-max", "9223372036854775807"),
             ("fs/file-nr", "1312\t0\t9223372036854775807"),
@@ -154,19 +155,19 @@ impl Host {
     pub(crate) fn finding(&self, id: &str) -> Finding {
         let examination = self.examined();
         let all: Vec<&str> = examination.findings.iter().map(|one| one.id).collect();
-        let found = examination
+        let finding = examination
             .findings
             .iter()
             .find(|one| one.id == id)
             .unwrap_or_else(|| panic!("no {id} in {all:?}"));
-        found.clone()
+        finding.clone()
     }
 
     #[track_caller]
     pub(crate) fn is_silent_about(&self, id: &str) {
         let examination = self.examined();
-        let found = examination.findings.iter().find(|one| one.id == id);
-        assert!(found.is_none(), "{found:#?}");
+        let finding = examination.findings.iter().find(|one| one.id == id);
+        assert!(finding.is_none(), "{finding:#?}");
     }
 
     /// Runs the `sed` commands of a finding on the folder.

@@ -1,7 +1,9 @@
 //! Each rule: the facts that trigger it, those that do not, and that its own commands fix the problem.
 
 use proptest::prelude::*;
-use weir_doctor::{Asked, Finding, Listener, Request, Severity, Unread, examine, gather, text};
+use weir_doctor::{
+    Examination, Listener, LoadDemand, Request, Severity, Unread, examine, gather, text,
+};
 
 use crate::host::{DEBIAN_NGINX, Host, SITE};
 
@@ -43,9 +45,8 @@ fn the_workers_limit_counts_and_not_what_the_file_says() {
 #[test]
 fn ports_run_out_by_time_wait_unless_tuples_may_be_reused() {
     // 28,232 ports for 60 s: 470 connections per second.
-    let asking = |rate| Host::debian().asking(10, rate);
-    asking(470.0).is_silent_about("origin-ports-run-out");
-    let host = asking(471.0);
+    host_at(470.0).is_silent_about("origin-ports-run-out");
+    let host = host_at(471.0);
     let finding = host.finding("origin-ports-run-out");
     assert_eq!(finding.severity, Severity::Error);
     let all = finding.evidence.join("\n");
@@ -55,54 +56,58 @@ fn ports_run_out_by_time_wait_unless_tuples_may_be_reused() {
     host.is_silent_about("origin-keepalive-missing");
     host.is_silent_about("origin-keepalive-inert");
 
-    let reusing = asking(471.0);
+    let reusing = host_at(471.0);
     reusing.sysctl("net/ipv4/tcp_tw_reuse", "1");
     reusing.is_silent_about("origin-ports-run-out");
     reusing.sysctl("net/ipv4/tcp_timestamps", "0");
     reusing.finding("origin-ports-run-out");
 
     // 2, the default, is for loopback alone.
-    let local = asking(471.0);
+    let local = host_at(471.0);
     local.site(&SITE.replace("10.0.0.2", "127.0.0.1"));
     local.is_silent_about("origin-ports-run-out");
 
-    let two = asking(471.0);
+    let two = host_at(471.0);
     let servers = "server 10.0.0.3:8080;\n\tserver 10.0.0.2:8080";
     two.site(&SITE.replace("server 10.0.0.2:8080", servers));
     two.is_silent_about("origin-ports-run-out");
 }
 
+fn host_at(rate: f64) -> Host {
+    Host::debian().asking(10, rate)
+}
+
 #[test]
 fn a_unit_without_a_limit_of_descriptors_has_that_of_systemd() {
     let host = Host::debian().asking(50_000, 100.0);
-    // As it would run, and not as it does.
-    let found = || {
-        let named = Request {
-            asked: host.asked,
-            root: Some(host.root().to_owned()),
-            nginx: Some("/etc/nginx/nginx.conf".into()),
-            ..Request::default()
-        };
-        let facts = gather(&named).expect("a host that can be read");
-        let few = examine(&facts).findings.into_iter();
-        let few: Vec<Finding> = few.filter(|one| one.id == "descriptors-too-few").collect();
-        let evidence = few.first().map(|one| one.evidence.join("\n"));
-        (evidence.unwrap_or_default(), facts.unread)
-    };
-    let (evidence, _) = found();
+    let (evidence, _) = find_too_few(&host);
     assert!(evidence.contains("systemd's default is 1024"), "{evidence}");
 
     let manager = "[Manager]\n#DefaultLimitNOFILE=10\nDefaultLimitNOFILE=1048576:1048576\n";
     host.write("/etc/systemd/system.conf", manager);
-    assert_eq!(found().0, "");
+    assert_eq!(find_too_few(&host).0, "");
 
     // Without a unit it is the shell's, which nobody knows.
     let unit = host.root().join("lib/systemd/system/nginx.service");
     std::fs::remove_file(unit).expect("it was there");
-    let (evidence, unread) = found();
+    let (evidence, unread) = find_too_few(&host);
     assert_eq!(evidence, "");
-    let is_said = |one: &Unread| one.what == "the descriptors of a worker";
-    assert!(unread.iter().any(is_said), "{unread:?}");
+    let is_unread = unread.iter().any(|one| one.what == "the descriptors of a worker");
+    assert!(is_unread, "{unread:?}");
+}
+
+/// Evidence against the limit of descriptors as the service would run, and not as it does.
+fn find_too_few(host: &Host) -> (String, Vec<Unread>) {
+    let named = Request {
+        asked: host.asked,
+        root: Some(host.root().to_owned()),
+        nginx: Some("/etc/nginx/nginx.conf".into()),
+        ..Request::default()
+    };
+    let facts = gather(&named).expect("a host that can be read");
+    let mut findings = examine(&facts).findings.into_iter();
+    let few = findings.find(|one| one.id == "descriptors-too-few");
+    (few.map(|one| one.evidence.join("\n")).unwrap_or_default(), facts.unread)
 }
 
 #[test]
@@ -116,9 +121,9 @@ fn reserved_ports_are_none() {
 
 #[test]
 fn keepalive_needs_the_protocol_and_the_field() {
-    let kept = SITE.replace("8080;", "8080;\n\tkeepalive 16;");
+    let site = SITE.replace("8080;", "8080;\n\tkeepalive 16;");
     let host = Host::debian().asking(10, 5.0);
-    host.site(&kept);
+    host.site(&site);
     let finding = host.finding("origin-keepalive-inert");
     assert!(finding.evidence[0].ends_with("keepalive 16"), "{finding:?}");
     host.obey(&finding);
@@ -126,9 +131,9 @@ fn keepalive_needs_the_protocol_and_the_field() {
 
     // A field set in the location hides those of the server.
     let (version, field) = ("proxy_http_version 1.1;", "proxy_set_header Connection \"\";");
-    let of_server = kept.replace("\tlisten", &format!("\t{version} {field}\n\tlisten"));
-    let own = "\t\tproxy_set_header Host $host;\n\t\tproxy_pass";
-    host.site(&of_server.replace("\t\tproxy_pass", own));
+    let of_server = site.replace("\tlisten", &format!("\t{version} {field}\n\tlisten"));
+    let host_field = "\t\tproxy_set_header Host $host;\n\t\tproxy_pass";
+    host.site(&of_server.replace("\t\tproxy_pass", host_field));
     let finding = host.finding("origin-keepalive-inert");
     host.obey(&finding);
     host.is_silent_about("origin-keepalive-inert");
@@ -139,7 +144,7 @@ fn keepalive_needs_the_protocol_and_the_field() {
 fn a_map_that_closes_what_asks_for_no_upgrade_is_found() {
     let field = "\t\tproxy_http_version 1.1;\n\t\tproxy_set_header Upgrade $http_upgrade;\n\
                  \t\tproxy_set_header Connection $connection_upgrade;\n\t\tproxy_pass";
-    let kept = SITE.replace("8080;", "8080;\n\tkeepalive 16;").replace("\t\tproxy_pass", field);
+    let site = SITE.replace("8080;", "8080;\n\tkeepalive 16;").replace("\t\tproxy_pass", field);
     for (entries, is_closed) in [
         ("default upgrade; '' close;", true),
         ("default upgrade;\n    ''   close;\n", true),
@@ -149,7 +154,7 @@ fn a_map_that_closes_what_asks_for_no_upgrade_is_found() {
     ] {
         let host = Host::debian().asking(10, 5.0);
         let map = format!("map $http_upgrade $connection_upgrade {{ {entries} }}\n");
-        host.site(&format!("{map}{kept}"));
+        host.site(&format!("{map}{site}"));
         if is_closed {
             let finding = host.finding("origin-keepalive-inert");
             let evidence = finding.evidence.join("\n");
@@ -162,11 +167,11 @@ fn a_map_that_closes_what_asks_for_no_upgrade_is_found() {
     // Since 1.29.7 no `keepalive` is needed, and the field closes connections all the same.
     let host = Host::debian().asking(10, 5.0);
     let map = "map $http_upgrade $connection_upgrade { default upgrade; '' close; }\n";
-    host.site(&format!("{map}{}", kept.replace("\tkeepalive 16;\n", "")));
+    host.site(&format!("{map}{}", site.replace("\tkeepalive 16;\n", "")));
     let mut facts = host.facts();
     facts.nginx_version = Some([1, 29, 7]);
-    let found = examine(&facts).findings;
-    assert!(found.iter().any(|one| one.id == "origin-keepalive-inert"), "{found:?}");
+    let findings = examine(&facts).findings;
+    assert!(findings.iter().any(|one| one.id == "origin-keepalive-inert"), "{findings:?}");
 }
 
 #[test]
@@ -211,10 +216,10 @@ fn what_the_kernel_keeps_stands_above_what_the_files_say() {
     facts.listeners =
         Some(vec![Listener { address: "0.0.0.0:80".parse().unwrap(), waiting: 0, backlog: 128 }]);
     let findings = examine(&facts).findings;
-    let of = |id: &str| findings.iter().find(|one| one.id == id).expect(id).clone();
-    let evidence = of("backlog-not-in-force").evidence.join("\n");
+    let find = |id: &str| findings.iter().find(|one| one.id == id).expect(id);
+    let evidence = find("backlog-not-in-force").evidence.join("\n");
     assert!(evidence.contains("room for 128 (sock_diag)"), "{evidence}");
-    assert_eq!(of("backlog-short").severity, Severity::Warning);
+    assert_eq!(find("backlog-short").severity, Severity::Warning);
 }
 
 #[test]
@@ -238,8 +243,8 @@ fn advice_that_does_nothing_is_caught() {
         host.write("/etc/sysctl.d/60-advice.conf", &format!("\n{line}\n"));
         let finding = host.finding(id);
         let evidence = finding.evidence.join("\n");
-        let place = "/etc/sysctl.d/60-advice.conf:2: ";
-        assert!(evidence.contains(place), "{id}: {evidence}");
+        let position = "/etc/sysctl.d/60-advice.conf:2: ";
+        assert!(evidence.contains(position), "{id}: {evidence}");
         assert!(!finding.why.is_empty(), "{id}");
         assert!(finding.source.starts_with("https://"), "{id}");
     }
@@ -254,10 +259,10 @@ fn all_remedies_go_together() {
     host.write("/etc/security/limits.conf", "* soft nofile 1048576\n");
     host.sysctl("net/core/somaxconn", "32768");
     host.write("/etc/sysctl.d/1.conf", "net.core.somaxconn = 32768\n");
-    let kept = SITE.replace("8080;", "8080;\n\tkeepalive 16;");
+    let site = SITE.replace("8080;", "8080;\n\tkeepalive 16;");
     host.write(
         "/etc/nginx/sites-enabled/other",
-        &kept.replace("origin", "other").replace("80 ", "81 "),
+        &site.replace("origin", "other").replace("80 ", "81 "),
     );
     let mut facts = host.facts();
     facts.asked.connections_per_second = Some(10_000.0);
@@ -314,36 +319,37 @@ fn what_an_if_passes_on_gets_its_protocol_from_the_location() {
 
 #[test]
 fn a_variable_that_holds_one_thing_is_taken_for_it() {
-    let of = |sets: &str| {
-        let host = Host::debian().asking(10, 471.0);
-        host.site(&format!(
-            "server {{ listen 80; {sets} location / {{ proxy_pass $scheme_and/x; }} }}\n"
-        ));
-        host.examined()
-    };
     let named = "set $name 10.0.0.7:8000; set $scheme_and http://10.0.0.7:8000;";
-    let found = of(named).findings;
+    let findings = examine_sets(named).findings;
     for id in ["origin-keepalive-missing", "origin-ports-run-out"] {
-        assert!(found.iter().any(|one| one.id == id), "no {id}: {found:?}");
+        assert!(findings.iter().any(|one| one.id == id), "no {id}: {findings:?}");
     }
     for sets in [
         "set $scheme_and http://$host;",
         "set $scheme_and http://10.0.0.7; if ($arg_a) { set $scheme_and http://10.0.0.8; }",
         "",
     ] {
-        let found = of(sets).findings;
-        assert!(!found.iter().any(|one| one.id.starts_with("origin-")), "{sets}: {found:?}");
+        let findings = examine_sets(sets).findings;
+        assert!(!findings.iter().any(|one| one.id.starts_with("origin-")), "{sets}: {findings:?}");
     }
+}
+
+fn examine_sets(sets: &str) -> Examination {
+    let host = Host::debian().asking(10, 471.0);
+    host.site(&format!(
+        "server {{ listen 80; {sets} location / {{ proxy_pass $scheme_and/x; }} }}\n"
+    ));
+    host.examined()
 }
 
 /// All of the load may go to one location.
 #[test]
 fn ports_are_those_of_the_place_with_the_fewest_origin_servers() {
     let host = Host::debian().asking(10, 471.0);
-    let others: String = (3..7)
+    let locations: String = (3..7)
         .map(|nth| format!("location /{nth} {{ proxy_pass http://10.0.0.{nth}; }}\n"))
         .collect();
-    host.site(&SITE.replace("\tlocation", &format!("{others}\tlocation")));
+    host.site(&SITE.replace("\tlocation", &format!("{locations}\tlocation")));
     let title = host.finding("origin-ports-run-out").title;
     assert!(title.ends_with("at 470/s"), "{title}");
 }
@@ -366,7 +372,6 @@ fn a_limit_above_the_hard_one_is_to_be_raised_outside() {
 
 #[test]
 fn other_rules_have_their_cause() {
-    let nginx = |to: &str| DEBIAN_NGINX.replace("gzip on;", to);
     let (conf, tw) = ("/etc/nginx/nginx.conf", "/proc/sys/net/ipv4/tcp_max_tw_buckets");
     let small = "server { listen 127.0.0.1:40000; }".to_owned();
     let memory = "/proc/sys/net/ipv4/tcp_mem";
@@ -374,9 +379,9 @@ fn other_rules_have_their_cause() {
     let few = "net.ipv4.tcp_max_tw_buckets = 5000\n".to_owned();
     #[rustfmt::skip]
     let rows = [
-        ("client-keepalive-off", vec![(conf, nginx("gzip on; keepalive_timeout 0;"))]),
-        ("keepalive-requests-low", vec![(conf, nginx("gzip on; keepalive_requests 100;"))]),
-        ("gzip-of-compressed", vec![(conf, nginx("gzip on; gzip_types image/png;"))]),
+        ("client-keepalive-off", vec![(conf, replace_gzip("gzip on; keepalive_timeout 0;"))]),
+        ("keepalive-requests-low", vec![(conf, replace_gzip("gzip on; keepalive_requests 100;"))]),
+        ("gzip-of-compressed", vec![(conf, replace_gzip("gzip on; gzip_types image/png;"))]),
         ("workers-below-cpus", vec![("/sys/devices/system/cpu/online", "0-7\n".to_owned())]),
         ("listen-port-in-range", vec![("/etc/nginx/sites-enabled/default", small)]),
         ("tcp-mem", vec![(memory, "10 20 300".to_owned())]),
@@ -396,14 +401,18 @@ fn other_rules_have_their_cause() {
     }
 }
 
+fn replace_gzip(directives: &str) -> String {
+    DEBIAN_NGINX.replace("gzip on;", directives)
+}
+
 proptest! {
     /// More load never gives fewer errors.
     #[test]
     fn more_load_is_never_easier(connections in 1_u64..1_000_000_000, rate in 1.0..1e9) {
         let host = Host::debian();
         let mut facts = host.facts();
-        let mut errors = |factor: u64| {
-            facts.asked = Asked {
+        let [once, twice] = [1, 2].map(|factor: u64| {
+            facts.asked = LoadDemand {
                 connections: Some(connections.saturating_mul(factor).min(1_000_000_000)),
                 rate: Some(rate * factor as f64),
                 connections_per_second: None,
@@ -411,7 +420,7 @@ proptest! {
             let examination = examine(&facts);
             assert!(!text(&examination, 80, true).is_empty());
             examination.count(Severity::Error)
-        };
-        prop_assert!(errors(1) <= errors(2));
+        });
+        prop_assert!(once <= twice);
     }
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use weir_doctor::{Facts, GatherError, Request, SysctlLine, gather};
+use weir_doctor::{Facts, GatherError, Request, SysctlLine, Unread, gather};
 
 use crate::host::Host;
 
@@ -31,7 +31,7 @@ fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
     host.finding("sysctl-conf-not-read");
 }
 
-fn listens(facts: &Facts) -> Vec<String> {
+fn list_listens(facts: &Facts) -> Vec<String> {
     let all = facts.configuration.as_ref().expect("it is read").all(&["listen"]);
     all.iter().map(|placed| placed.statement.evidence()).collect()
 }
@@ -45,7 +45,7 @@ fn includes_are_followed_as_nginx_does() {
     host.write("/etc/nginx/conf.d/.hidden.conf", "broken {");
     host.write("/etc/nginx/more", "listen 81;\nlisten 83;");
     assert_eq!(
-        listens(&host.facts()),
+        list_listens(&host.facts()),
         [
             "/etc/nginx/more:1: listen 81",
             "/etc/nginx/more:2: listen 83",
@@ -63,7 +63,7 @@ fn patterns_are_those_of_glob() {
     host.write("/etc/nginx/more/_off", "server { listen 81; }");
     host.write("/etc/nginx/more/^on", "server { listen 82; }");
     let facts = host.facts();
-    let listens = listens(&facts);
+    let listens = list_listens(&facts);
     assert_eq!(listens[0], "/etc/nginx/more/^on:1: listen 82");
     assert_eq!(listens.len(), 2, "{listens:?}");
     let line = "what /etc/nginx/conf.d/a.conf:2 includes";
@@ -77,27 +77,30 @@ fn what_is_missing_is_said() {
     host.write("/etc/nginx/conf.d/a.conf", "include nowhere.conf;");
     fs::remove_file(host.root().join("proc/net/netstat")).unwrap();
     let unread = host.facts().unread;
-    let of = |what: &str| unread.iter().find(|one| one.what.contains(what));
-    let why = &of("/etc/nginx/nowhere.conf").unwrap().why;
+    let include = unread.iter().find(|one| one.what.contains("/etc/nginx/nowhere.conf"));
+    let why = &include.unwrap().why;
     assert!(why.contains("/etc/nginx/conf.d/a.conf:1"), "{why}");
-    assert!(of("TcpExt").is_some());
+    assert!(unread.iter().any(|one| one.what.contains("TcpExt")));
 }
 
 #[test]
 fn mistakes_are_errors_with_their_place() {
     let host = Host::debian();
-    let refused = |host: &Host, pid| {
-        let request = Request { root: Some(host.root().to_owned()), pid, ..Request::default() };
-        gather(&request).unwrap_err().to_string()
-    };
-    assert!(refused(&host, Some(7)).contains("process 7 is not an nginx"));
+    assert!(fail_to_gather(&host, Some(7)).contains("process 7 is not an nginx"));
     host.write("/etc/nginx/conf.d/a.conf", "include conf.d/a.conf;");
-    assert!(refused(&host, None).contains("/etc/nginx/conf.d/a.conf:1: includes are nested"));
+    assert!(
+        fail_to_gather(&host, None).contains("/etc/nginx/conf.d/a.conf:1: includes are nested")
+    );
     host.write("/etc/nginx/conf.d/a.conf", "server {\n");
-    assert!(refused(&host, None).contains("/etc/nginx/conf.d/a.conf: line 1"));
+    assert!(fail_to_gather(&host, None).contains("/etc/nginx/conf.d/a.conf: line 1"));
     let missing =
         gather(&Request { nginx: Some("/nowhere/nginx.conf".into()), ..Request::default() });
     assert!(matches!(missing, Err(GatherError::Unreadable { .. })));
+}
+
+fn fail_to_gather(host: &Host, pid: Option<u32>) -> String {
+    let request = Request { root: Some(host.root().to_owned()), pid, ..Request::default() };
+    gather(&request).expect_err("nothing to gather").to_string()
 }
 
 /// The links of a proxy with its own root folder are resolved within that folder.
@@ -105,14 +108,14 @@ fn mistakes_are_errors_with_their_place() {
 fn links_lead_to_nowhere_else() {
     let host = Host::debian();
     host.write("/etc/nginx/sites-available/shop", "server { listen 8123; }");
-    let link = |target: &str, name: &str| {
-        let place = host.root().join("etc/nginx/sites-enabled").join(name);
-        std::os::unix::fs::symlink(target, place).expect("own folder");
-    };
-    link("/etc/nginx/sites-available/shop", "shop");
-    link("/../../../../etc/passwd", "out");
+    for (target, name) in
+        [("/etc/nginx/sites-available/shop", "shop"), ("/../../../../etc/passwd", "out")]
+    {
+        let path = host.root().join("etc/nginx/sites-enabled").join(name);
+        std::os::unix::fs::symlink(target, path).expect("own folder");
+    }
     let facts = host.facts();
-    let listens = listens(&facts);
+    let listens = list_listens(&facts);
     assert_eq!(listens[1], "/etc/nginx/sites-enabled/shop:1: listen 8123");
     let unread = facts.unread.iter().find(|one| one.what.ends_with("/out"));
     assert!(unread.is_some_and(|one| one.why.contains("No such file")), "{unread:?}");
@@ -127,19 +130,22 @@ fn what_is_no_regular_file_is_not_opened() {
         let path = host.root().join(path);
         fs::create_dir_all(path.parent().expect("it has one")).expect("own folder");
         let _ = fs::remove_file(&path);
-        let made = std::process::Command::new("mkfifo").arg(&path).status();
-        assert!(made.is_ok_and(|status| status.success()), "{}", path.display());
+        let status = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(status.is_ok_and(|status| status.success()), "{}", path.display());
     }
     let socket = host.root().join("etc/nginx/sites-enabled/socket");
     let _listener = std::os::unix::net::UnixListener::bind(socket).expect("own folder");
     let unread = host.facts().unread;
-    let why = |end: &str| {
-        let found = unread.iter().find(|one| one.what.ends_with(end));
-        found.map_or_else(|| panic!("{end}: {unread:?}"), |one| one.why.clone())
-    };
-    assert!(why("/fifo").starts_with("is a FIFO, not a regular file (included at "));
-    assert!(why("/socket").starts_with("is a socket, not a regular file"));
-    assert_eq!(why("/9.conf"), "is a FIFO, not a regular file");
+    assert!(
+        find_reason(&unread, "/fifo").starts_with("is a FIFO, not a regular file (included at ")
+    );
+    assert!(find_reason(&unread, "/socket").starts_with("is a socket, not a regular file"));
+    assert_eq!(find_reason(&unread, "/9.conf"), "is a FIFO, not a regular file");
+}
+
+fn find_reason<'a>(unread: &'a [Unread], end: &str) -> &'a str {
+    let subject = unread.iter().find(|one| one.what.ends_with(end));
+    subject.map_or_else(|| panic!("{end}: {unread:?}"), |one| &one.why)
 }
 
 #[test]
@@ -148,19 +154,15 @@ fn includes_have_an_end() {
     host.write("/etc/nginx/conf.d/a.conf", &"include b;\n".repeat(300));
     host.write("/etc/nginx/b", &"include c;\n".repeat(300));
     host.write("/etc/nginx/c", "");
-    let refused = |host: &Host| {
-        let request = Request { root: Some(host.root().to_owned()), ..Request::default() };
-        gather(&request).unwrap_err().to_string()
-    };
-    let why = refused(&host);
+    let why = fail_to_gather(&host, None);
     assert!(why.contains("/etc/nginx/b:") && why.contains("50,000 files"), "{why}");
     host.write("/etc/nginx/b", "");
     let line = format!("#{}\n", "x".repeat(1000));
     host.write("/etc/nginx/c", &line.repeat(36 << 10));
     host.write("/etc/nginx/conf.d/a.conf", "include c;\ninclude c;\n");
     let unread = host.facts().unread;
-    let found = unread.iter().find(|one| one.what == "/etc/nginx/c");
-    assert!(found.is_some_and(|one| one.why.contains("is larger than")), "{unread:?}");
+    let large = unread.iter().find(|one| one.what == "/etc/nginx/c");
+    assert!(large.is_some_and(|one| one.why.contains("is larger than")), "{unread:?}");
 }
 
 #[test]
@@ -171,17 +173,22 @@ fn of_several_nginx_one_is_to_be_named() {
     host.write("/proc/200/comm", "nginx\n");
     host.write("/proc/200/status", "Name:\tnginx\nPPid:\t1\n");
     host.write("/srv/other.conf", "events { }\nhttp { server { listen 8124; } }\n");
-    let asked = |pid, nginx| {
-        gather(&Request { root: Some(host.root().to_owned()), pid, nginx, ..Request::default() })
-    };
-    let error = asked(None, None).unwrap_err();
+    let error = gather_nginx(&host, None, None).unwrap_err();
     assert_eq!(error.to_string(), "2 nginx are running here; name one");
     let all = "\n  --pid 100: /etc/nginx/nginx.conf, nginx.service\n  --pid 200: /srv/other.conf";
     assert!(error.hint().ends_with(all), "{}", error.hint());
-    let facts = asked(Some(200), None).expect("it is named");
-    assert_eq!(listens(&facts), ["/srv/other.conf:2: listen 8124"]);
+    let facts = gather_nginx(&host, Some(200), None).expect("it is named");
+    assert_eq!(list_listens(&facts), ["/srv/other.conf:2: listen 8124"]);
     let file = host.root().join("etc/nginx/nginx.conf");
-    assert!(asked(None, Some(file)).is_ok());
+    assert!(gather_nginx(&host, None, Some(file)).is_ok());
+}
+
+fn gather_nginx(
+    host: &Host,
+    pid: Option<u32>,
+    nginx: Option<PathBuf>,
+) -> Result<Facts, GatherError> {
+    gather(&Request { root: Some(host.root().to_owned()), pid, nginx, ..Request::default() })
 }
 
 #[test]

@@ -66,21 +66,24 @@ const PATCHED: &[(&str, &str, &str)] = &[
 
 #[test]
 fn commands_change_what_they_are_for_and_nothing_else() {
-    let written = |text: &str| text.replace("FIELDS", FIELDS).replace("MAP", MAP);
     for (before, after, remark) in PATCHED {
         let host = Host::debian();
-        host.site(&written(before));
+        host.site(&fill_in(before));
         let mut remarks = String::new();
         for _ in 0..3 {
-            let found = host.examined().findings.into_iter();
-            let found: Vec<_> = found.filter(|one| one.id.starts_with("origin-")).collect();
-            found.iter().for_each(|one| host.obey(one));
-            remarks = found.iter().flat_map(|one| one.change.clone()).collect();
+            let findings = host.examined().findings.into_iter();
+            let origin: Vec<_> = findings.filter(|one| one.id.starts_with("origin-")).collect();
+            origin.iter().for_each(|one| host.obey(one));
+            remarks = origin.iter().flat_map(|one| one.change.clone()).collect();
         }
-        assert_eq!(host.read("/etc/nginx/sites-enabled/default"), written(after));
+        assert_eq!(host.read("/etc/nginx/sites-enabled/default"), fill_in(after));
         assert!(remarks.contains(remark), "{remark}: {remarks}");
         assert!(!remark.is_empty() || remarks.is_empty(), "{before}: {remarks}");
     }
+}
+
+fn fill_in(text: &str) -> String {
+    text.replace("FIELDS", FIELDS).replace("MAP", MAP)
 }
 
 /// A new upstream block comes with what nginx derived from `proxy_pass` before: the Host header, the name in the
@@ -143,17 +146,18 @@ fn what_redirects_is_no_place_of_a_load() {
     const IDS: [&str; 2] = ["client-keepalive-off", "backlog-short"];
     let mut host = Host::debian();
     host.asked.connections = Some(20_000);
-    let site = |answer: &str| {
-        format!(
-            "server {{\n\tlisten 80;\n\tkeepalive_timeout 0;\n\t{answer}\n}}\n\
-             server {{\n\tlisten 127.0.0.1:8050;\n\tlocation / {{\n\t\tstub_status;\n\t}}\n}}\n"
-        )
-    };
-    host.site(&site("root /srv;"));
+    host.site(&format_site("root /srv;"));
     for id in IDS {
         let evidence = host.finding(id).evidence.join("\n");
         assert!(evidence.contains("default:") && !evidence.contains("8050"), "{evidence}");
     }
-    host.site(&site("rewrite ^/(.*)$ https://a.example/$1 permanent;"));
+    host.site(&format_site("rewrite ^/(.*)$ https://a.example/$1 permanent;"));
     IDS.iter().for_each(|id| host.is_silent_about(id));
+}
+
+fn format_site(answer: &str) -> String {
+    format!(
+        "server {{\n\tlisten 80;\n\tkeepalive_timeout 0;\n\t{answer}\n}}\n\
+         server {{\n\tlisten 127.0.0.1:8050;\n\tlocation / {{\n\t\tstub_status;\n\t}}\n}}\n"
+    )
 }

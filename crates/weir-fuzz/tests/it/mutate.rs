@@ -28,10 +28,13 @@ pub(crate) fn mutated(dice: &mut Dice, seed: &[u8], other: &[u8]) -> Vec<u8> {
     bytes
 }
 
+fn random_up_to(dice: &mut Dice, length: usize) -> usize {
+    dice.below(length as u32 + 1) as usize
+}
+
 fn change(dice: &mut Dice, bytes: &mut Vec<u8>, other: &[u8]) {
-    let place = |dice: &mut Dice, length: usize| dice.below(length as u32 + 1) as usize;
-    let at = place(dice, bytes.len());
-    let length = place(dice, (bytes.len() - at).min(40));
+    let at = random_up_to(dice, bytes.len());
+    let length = random_up_to(dice, (bytes.len() - at).min(40));
     match dice.below(8) {
         0 => {
             if let Some(byte) = bytes.get_mut(at) {
@@ -54,7 +57,7 @@ fn change(dice: &mut Dice, bytes: &mut Vec<u8>, other: &[u8]) {
         }
         6 => bytes.truncate(at),
         _ => {
-            let from = place(dice, other.len());
+            let from = random_up_to(dice, other.len());
             drop(bytes.splice(at.., other[from..].iter().copied()));
         }
     }

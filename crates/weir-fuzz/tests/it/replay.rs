@@ -76,10 +76,10 @@ fn agents_hold() {
 #[test]
 fn agent_seeds_are_what_their_names_say() {
     for (name, bytes) in seeds::of("agent") {
-        let mut rest = &bytes[..];
+        let mut unread = &bytes[..];
         let mut bad = false;
         loop {
-            match weir_agent::frame::read::<Incoming>(&mut rest) {
+            match weir_agent::frame::read::<Incoming>(&mut unread) {
                 Ok(Some(incoming)) => bad |= incoming.understand().is_err(),
                 Ok(None) => break,
                 Err(_) => {
@@ -110,7 +110,7 @@ enum Fate {
 }
 
 /// Checks that the result of a seed is the one that its name says.
-fn named(seed: &Seed, fate: &Fate) {
+fn check_name(seed: &Seed, fate: &Fate) {
     let (name, bytes) = seed;
     let right = match fate {
         Fate::Bad(_) => name.starts_with("bad-"),
@@ -120,15 +120,15 @@ fn named(seed: &Seed, fate: &Fate) {
     assert!(right, "{name}: {fate:?}: \"{}\"", bytes.escape_ascii());
 }
 
-fn of_server(bytes: &[u8], to_head: bool) -> Fate {
+fn feed_responses(bytes: &[u8], to_head: bool) -> Fate {
     let mut parser = ResponseParser::default();
-    let mut rest = bytes;
+    let mut remaining = bytes;
     loop {
         parser.begin(to_head);
-        match parser.feed(rest) {
+        match parser.feed(remaining) {
             Ok(fed) if matches!(fed.event, response::Progress::Complete(_)) => {
-                rest = &rest[fed.consumed..];
-                if rest.is_empty() {
+                remaining = &remaining[fed.consumed..];
+                if remaining.is_empty() {
                     return Fate::Complete;
                 }
             }
@@ -142,13 +142,13 @@ fn of_server(bytes: &[u8], to_head: bool) -> Fate {
     }
 }
 
-fn of_client(bytes: &[u8]) -> Fate {
+fn feed_requests(bytes: &[u8]) -> Fate {
     let mut parser = RequestParser::default();
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        match parser.feed(rest) {
+    let mut remaining = bytes;
+    while !remaining.is_empty() {
+        match parser.feed(remaining) {
             Ok(fed) => {
-                rest = &rest[fed.consumed..];
+                remaining = &remaining[fed.consumed..];
                 if fed.event == request::Progress::NeedMore {
                     return Fate::Early;
                 }
@@ -161,13 +161,13 @@ fn of_client(bytes: &[u8]) -> Fate {
 
 /// Feeds the bytes to a new TLS client as a server's first ones. Returns the error, or `None` if the client waits for
 /// more.
-fn of_tls_server(bytes: &[u8]) -> Option<TlsErrorKind> {
+fn feed_tls(bytes: &[u8]) -> Option<TlsErrorKind> {
     let spec = TlsSpec { trust: Trust::Insecure, ..TlsSpec::default() };
     let mut connector = Connector::new(&spec, "localhost").expect("nothing that is refused");
-    let mut bytes = bytes.to_vec();
+    let mut buffer = bytes.to_vec();
     let mut out = Vec::new();
     let mut session = Session::begin(&mut connector, &mut out).expect("random numbers");
-    let mut input = Input::new(&mut bytes);
+    let mut input = Input::new(&mut buffer);
     match session.next(&mut input, &mut out) {
         Ok(Received::Nothing) => None,
         Ok(other) => panic!("{other:?} without a handshake of its own"),
@@ -178,7 +178,7 @@ fn of_tls_server(bytes: &[u8]) -> Option<TlsErrorKind> {
 #[test]
 fn tls_seeds_are_what_their_names_say() {
     for (name, bytes) in seeds::of("tls") {
-        let error = of_tls_server(&bytes);
+        let error = feed_tls(&bytes);
         let right = match name.split('-').next().unwrap_or_default() {
             "alert" => error == Some(TlsErrorKind::AlertReceived),
             "clear" => error == Some(TlsErrorKind::NotTls),
@@ -211,14 +211,14 @@ fn trace_seeds_are_what_their_names_say() {
 #[test]
 fn seeds_are_what_their_names_say() {
     for seed in seeds::of("response") {
-        named(&seed, &of_server(&seed.1, seed.0.starts_with("head-")));
+        check_name(&seed, &feed_responses(&seed.1, seed.0.starts_with("head-")));
     }
     for seed in seeds::of("request") {
-        named(&seed, &of_client(&seed.1));
+        check_name(&seed, &feed_requests(&seed.1));
     }
     let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     for seed in seeds::of("chunked") {
-        named(&seed, &of_server(&[&head[..], &seed.1].concat(), false));
+        check_name(&seed, &feed_responses(&[&head[..], &seed.1].concat(), false));
     }
 }
 

@@ -16,15 +16,16 @@ pub(crate) type Seed = (String, Vec<u8>);
 pub(crate) fn of(target: &str) -> Vec<Seed> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let folder = corpus.join(target);
-    let read = |entry: std::io::Result<DirEntry>| {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        Ok((name, std::fs::read(entry.path())?))
-    };
-    let seeds = std::fs::read_dir(&folder).and_then(|entries| entries.map(read).collect());
+    let seeds = std::fs::read_dir(&folder).and_then(|entries| entries.map(read_seed).collect());
     let mut seeds: Vec<Seed> =
         seeds.unwrap_or_else(|error: std::io::Error| panic!("{}: {error}", folder.display()));
     assert!(!seeds.is_empty(), "{}: no seeds", folder.display());
     seeds.sort();
     seeds
+}
+
+fn read_seed(entry: std::io::Result<DirEntry>) -> std::io::Result<Seed> {
+    let path = entry?.path();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok((name, std::fs::read(path)?))
 }

@@ -109,9 +109,9 @@ impl Entry {
         match settings.read(&self.key) {
             Err(SettingError::Absent) => Outcome::Gone,
             Err(SettingError::Refused(words)) => Outcome::Failed { words },
-            Ok(found) if same(&found, &self.before) => Outcome::Already,
-            Ok(found) if self.announces(&found) => Outcome::PutBack,
-            Ok(found) => Outcome::Differs { found: normal(&found) },
+            Ok(current) if same(&current, &self.before) => Outcome::Already,
+            Ok(current) if self.announces(&current) => Outcome::PutBack,
+            Ok(current) => Outcome::Differs { found: normal(&current) },
         }
     }
 
@@ -126,8 +126,8 @@ impl Entry {
             Err(SettingError::Absent) => Outcome::Gone,
             Err(SettingError::Refused(words)) => Outcome::Failed { words },
             Ok(()) => match settings.read(&self.key) {
-                Ok(found) if !same(&found, &self.before) => {
-                    failed(format!("`{}` was written and `{found}` read back", self.before))
+                Ok(current) if !same(&current, &self.before) => {
+                    failed(format!("`{}` was written and `{current}` read back", self.before))
                 }
                 Err(SettingError::Refused(words)) => Outcome::Failed { words },
                 _ => Outcome::PutBack,

@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn a_line_that_is_not_whole_announces_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().join("journal");
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = temporary.path().join("journal");
         let mut ledger = Ledger::open(&folder, "a test").unwrap();
         assert_eq!(ledger.read::<String>().unwrap(), Vec::<String>::new());
         ledger.append(&"lost: nothing was begun").unwrap();

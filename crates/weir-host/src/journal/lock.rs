@@ -36,16 +36,16 @@ struct Text {
 impl Text {
     fn of_this_process(purpose: &str) -> Result<Text, JournalError> {
         let now = Timestamp::now();
-        let own = ProcessId::own()
+        let process = ProcessId::own()
             .map_err(io::Error::other)
             .map_err(JournalError::io("read", Path::new("/proc/self/stat")))?;
         Ok(Text {
             holder: Holder {
-                pid: own.pid,
+                pid: process.pid,
                 since: now.round(Unit::Second).unwrap_or(now).to_string(),
                 purpose: purpose.to_owned(),
             },
-            start_ticks: own.start_ticks,
+            start_ticks: process.start_ticks,
             boot: boot_id()?,
             pid_namespace: pid_namespace(),
         })
@@ -135,10 +135,12 @@ mod tests {
 
     #[test]
     fn the_text_of_a_holder_that_is_gone_is_not_believed() {
-        let own = Text::of_this_process("a test").unwrap();
-        assert!(!own.is_stale());
-        let earlier =
-            Text { start_ticks: own.start_ticks + 1, ..Text::of_this_process("a test").unwrap() };
+        let current = Text::of_this_process("a test").unwrap();
+        assert!(!current.is_stale());
+        let earlier = Text {
+            start_ticks: current.start_ticks + 1,
+            ..Text::of_this_process("a test").unwrap()
+        };
         assert!(earlier.is_stale(), "another process has its number now");
         let in_a_container = Text { pid_namespace: "pid:[1]".to_owned(), ..earlier };
         assert!(!in_a_container.is_stale(), "its number means nothing here");

@@ -158,13 +158,12 @@ fn header(line: &[u8], path: &Path) -> Result<Header, JournalError> {
     struct Version {
         journal: String,
     }
-    let unreadable = |error: serde_json::Error| damaged(path, 1, error.to_string());
-    let Version { journal: found } = serde_json::from_slice(line).map_err(unreadable)?;
+    let Version { journal: found } =
+        serde_json::from_slice(line).map_err(|error| damaged(path, 1, error.to_string()))?;
     if found != FORMAT {
-        let path = path.to_owned();
-        return Err(JournalError::Format { path, found });
+        return Err(JournalError::Format { path: path.to_owned(), found });
     }
-    serde_json::from_slice(line).map_err(unreadable)
+    serde_json::from_slice(line).map_err(|error| damaged(path, 1, error.to_string()))
 }
 
 pub(super) fn damaged(path: &Path, line: usize, words: String) -> JournalError {
@@ -250,9 +249,9 @@ pub(super) fn create_folder(folder: &Path) -> Result<(), JournalError> {
         .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
         .collect();
     weir_files::make_folders(folder).map_err(JournalError::io("create", folder))?;
-    for made in missing {
+    for path in missing {
         sync_folder(
-            made.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+            path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         )?;
     }
     Ok(())

@@ -79,9 +79,8 @@ impl Journal {
     /// user who changes settings of a whole host; else `weir/journal` in the user's folder for state (XDG Base
     /// Directory Specification: `XDG_STATE_HOME` if it is absolute, else `~/.local/state`).
     pub fn default_folder() -> PathBuf {
-        let variable = |name: &str| env::var_os(name).map(PathBuf::from);
         let is_root = rustix::process::geteuid().is_root();
-        default_folder(variable, is_root, env::home_dir())
+        default_folder(|name| env::var_os(name).map(PathBuf::from), is_root, env::home_dir())
     }
 
     /// Takes the host's lock. `purpose`, such as the command line, is shown to other processes that find the lock
@@ -143,25 +142,26 @@ impl Journal {
     /// accept the line.
     pub fn announce(&mut self, key: &Key, values: &[String]) -> Result<(), JournalError> {
         let namespace = place::namespace(key)?;
-        let known = log::find(&self.open, key, namespace.as_deref()).map(|index| &self.open[index]);
-        let mut given = Vec::new();
+        let open_entry =
+            log::find(&self.open, key, namespace.as_deref()).map(|index| &self.open[index]);
+        let mut new_values = Vec::new();
         for value in values {
-            let is_known = known.is_some_and(|entry| entry.announces(value));
-            if !is_known && !given.contains(value) {
-                given.push(value.clone());
+            let is_known = open_entry.is_some_and(|entry| entry.announces(value));
+            if !is_known && !new_values.contains(value) {
+                new_values.push(value.clone());
             }
         }
-        if given.is_empty() {
+        if new_values.is_empty() {
             return Ok(());
         }
-        let before = match known {
+        let before = match open_entry {
             Some(entry) => entry.before.clone(),
             None => self.settings.read(key).map_err(JournalError::reading(key))?,
         };
         if !self.header.lists(key, &*self.settings) {
             return Err(JournalError::NoRow(key.clone()));
         }
-        let ahead = Line::Ahead(Entry { key: key.clone(), namespace, before, given });
+        let ahead = Line::Ahead(Entry { key: key.clone(), namespace, before, given: new_values });
         self.log()?.append(&ahead)?;
         // A line that only adds to what is open is always taken.
         let _ = log::apply(&mut self.open, ahead);
@@ -183,24 +183,24 @@ impl Journal {
             return Err(JournalError::NotAnnounced { key: key.clone(), value: value.to_owned() });
         };
         let settings = &*self.settings;
-        let found = settings.read(key).map_err(JournalError::reading(key))?;
-        if !entry.knows(&found) {
+        let current = settings.read(key).map_err(JournalError::reading(key))?;
+        if !entry.knows(&current) {
             return Err(JournalError::Differs {
                 key: key.clone(),
                 before: normal(&entry.before),
                 given: entry.given.clone(),
-                found: normal(&found),
+                found: normal(&current),
             });
         }
         settings.write(key, value).map_err(JournalError::writing(key, value))?;
-        let found = settings.read(key).map_err(JournalError::reading(key))?;
-        if same(&found, value) {
+        let written = settings.read(key).map_err(JournalError::reading(key))?;
+        if same(&written, value) {
             return Ok(());
         }
         // Some settings round what they are given. The journal does not know that value for
         // weir's, so it may not stay.
         settings.write(key, &entry.before).map_err(JournalError::writing(key, &entry.before))?;
-        Err(JournalError::NotTaken { key: key.clone(), value: value.to_owned(), found })
+        Err(JournalError::NotTaken { key: key.clone(), value: value.to_owned(), found: written })
     }
 
     /// Announces a value and gives it.
@@ -338,14 +338,15 @@ fn exists(folder: &Path) -> Result<bool, JournalError> {
 /// boot. It is then this process from before an execve(2), since a process that opens the journal knows that it has
 /// left none.
 pub fn is_left_by_this_process(folder: &Path) -> bool {
-    let left = || {
-        exists(folder).ok().filter(|exists| *exists)?;
-        let boot = place::boot_id().ok()?;
-        let recorded = Recorded::read(folder, &boot, &Kernel).ok()??;
-        let is_own = recorded.header.pid == std::process::id() && recorded.header.boot == boot;
-        Some(is_own && !recorded.open.is_empty())
-    };
-    left().unwrap_or(false)
+    has_own_entries(folder).unwrap_or(false)
+}
+
+fn has_own_entries(folder: &Path) -> Option<bool> {
+    exists(folder).ok().filter(|exists| *exists)?;
+    let boot = place::boot_id().ok()?;
+    let recorded = Recorded::read(folder, &boot, &Kernel).ok()??;
+    let is_own = recorded.header.pid == std::process::id() && recorded.header.boot == boot;
+    Some(is_own && !recorded.open.is_empty())
 }
 
 /// Puts back the settings that an ended weir has left changed, as [`Journal::restore`] does. Creates no file if there

@@ -19,9 +19,8 @@ impl Name {
     /// Parses a name by the rule of sysctl.d(5): if the first separator is a dot, dots separate and slashes stand for
     /// dots within a part; if it is a slash, slashes separate and dots are dots.
     pub(super) fn parse(text: &str) -> Result<Name, SysctlError> {
-        let bad = |why| SysctlError::bad_name(text, why);
         let Some(separator) = text.chars().find(|c| matches!(c, '.' | '/')) else {
-            return Err(bad("it has one part"));
+            return Err(SysctlError::bad_name(text, "it has one part"));
         };
         let parts: Vec<String> = text
             .split(separator)
@@ -31,13 +30,13 @@ impl Name {
             })
             .collect();
         if parts.iter().any(String::is_empty) {
-            return Err(bad("a part of it is empty"));
+            return Err(SysctlError::bad_name(text, "a part of it is empty"));
         }
         if parts.iter().any(|part| part == "." || part == "..") {
-            return Err(bad("a part of it would lead elsewhere"));
+            return Err(SysctlError::bad_name(text, "a part of it would lead elsewhere"));
         }
         if !text.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(bad("it has characters other than visible ASCII"));
+            return Err(SysctlError::bad_name(text, "it has characters other than visible ASCII"));
         }
         let path = Path::new(ROOT).join(parts.iter().collect::<PathBuf>());
         Ok(Name { parts, path })
@@ -96,9 +95,9 @@ mod tests {
             net.//.passwd|net/./core|net./.core|net.core.somax conn|net.core.somaxconn\n|\
             net.core.\0|net.core.é";
         for text in texts.split('|') {
-            let found = Name::parse(text);
-            let refused = matches!(found, Err(SysctlError::BadName { .. }));
-            assert!(refused, "{text:?}: {found:?}");
+            let parsed = Name::parse(text);
+            let refused = matches!(parsed, Err(SysctlError::BadName { .. }));
+            assert!(refused, "{text:?}: {parsed:?}");
         }
     }
 }

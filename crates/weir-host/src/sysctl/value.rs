@@ -7,22 +7,22 @@ pub(super) fn normalised(value: &str) -> String {
 
 /// Returns true if the value read means the same as the value written; both are normalised. Sets of numbers, such as
 /// `net.ipv4.ip_local_reserved_ports`, come back as ranges in order (`proc_do_large_bitmap`).
-pub(super) fn same(wanted: &str, got: &str) -> bool {
-    if wanted == got {
+pub(super) fn same(wanted: &str, read: &str) -> bool {
+    if wanted == read {
         return true;
     }
-    match (ranges(wanted), ranges(got)) {
-        (Some(wanted), Some(got)) => wanted == got,
+    match (ranges(wanted), ranges(read)) {
+        (Some(wanted), Some(read)) => wanted == read,
         _ => false,
     }
 }
 
 /// Returns the ranges of a set such as `1,7-9`: in order, with gaps between them. `None` if the text is not a set.
 fn ranges(text: &str) -> Option<Vec<(u32, u32)>> {
-    let mut found = text.split(',').map(range).collect::<Option<Vec<(u32, u32)>>>()?;
-    found.sort_unstable();
-    let mut joined: Vec<(u32, u32)> = Vec::with_capacity(found.len());
-    for (first, last) in found {
+    let mut intervals = text.split(',').map(range).collect::<Option<Vec<(u32, u32)>>>()?;
+    intervals.sort_unstable();
+    let mut joined: Vec<(u32, u32)> = Vec::with_capacity(intervals.len());
+    for (first, last) in intervals {
         match joined.last_mut() {
             Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
             _ => joined.push((first, last)),
@@ -32,19 +32,20 @@ fn ranges(text: &str) -> Option<Vec<(u32, u32)>> {
 }
 
 fn range(text: &str) -> Option<(u32, u32)> {
-    let number = |text: &str| -> Option<u32> {
-        let plain = text.bytes().all(|b| b.is_ascii_digit());
-        // The kernel reads 010 as eight.
-        let decimal = text == "0" || !text.starts_with('0');
-        (plain && decimal).then(|| text.parse().ok())?
-    };
     match text.split_once('-') {
         Some((first, last)) => {
-            let (first, last) = (number(first)?, number(last)?);
+            let (first, last) = (parse_number(first)?, parse_number(last)?);
             (first <= last).then_some((first, last))
         }
-        None => number(text).map(|only| (only, only)),
+        None => parse_number(text).map(|only| (only, only)),
     }
+}
+
+fn parse_number(text: &str) -> Option<u32> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit());
+    // The kernel reads 010 as eight.
+    let decimal = text == "0" || !text.starts_with('0');
+    (plain && decimal).then(|| text.parse().ok())?
 }
 
 #[cfg(test)]

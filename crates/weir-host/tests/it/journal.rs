@@ -85,13 +85,13 @@ fn a_weir_killed_at_any_moment_leaves_nothing() {
             }
             child.kill().unwrap();
             assert_eq!(child.wait().unwrap().signal(), Some(9));
-            let left = journal::pending(folder.path()).unwrap();
-            assert!(!left.held);
-            if !left.settings.is_empty() {
+            let pending = journal::pending(folder.path()).unwrap();
+            assert!(!pending.held);
+            if !pending.settings.is_empty() {
                 let refused = Journal::open(folder.path(), "the next").unwrap_err();
                 assert!(matches!(refused, JournalError::Left { .. }), "{refused}");
             }
-            assert_eq!(journal::restore(folder.path()).unwrap(), left.settings);
+            assert_eq!(journal::restore(folder.path()).unwrap(), pending.settings);
             assert_eq!(values(), before, "kill {kill}");
         }
     });
@@ -133,9 +133,10 @@ fn each_namespace_has_a_setting_of_its_own() {
                 fs::write(file(BACKLOG), "99").unwrap();
                 journal.change(&key(BACKLOG), "77").unwrap();
                 let mut restored = journal.restore();
-                restored.retain(|one| one.outcome == Outcome::PutBack);
-                let told: Vec<_> = restored.iter().map(|one| (&one.key, &*one.before)).collect();
-                assert_eq!(told, [(&key(BACKLOG), "99")]);
+                restored.retain(|setting| setting.outcome == Outcome::PutBack);
+                let put_back: Vec<_> =
+                    restored.iter().map(|setting| (&setting.key, &*setting.before)).collect();
+                assert_eq!(put_back, [(&key(BACKLOG), "99")]);
                 assert_eq!(fs::read_to_string(file(BACKLOG)).unwrap(), "99\n");
             })
             .unwrap();

@@ -73,11 +73,11 @@ fn tcp_crosses_a_link() {
             assert_eq!((interface.mtu, interface.up), (mtu, true));
         }
         let listener = listen(&b, "10.0.0.2:80");
-        let mut client = client(&a, "10.0.0.2:80");
+        let mut stream = client(&a, "10.0.0.2:80");
         let (mut server, peer) = listener.accept().unwrap();
         assert_eq!(peer.ip(), Ipv4Addr::new(10, 0, 0, 1));
-        client.write_all(b"over the wire").unwrap();
-        client.shutdown(std::net::Shutdown::Write).unwrap();
+        stream.write_all(b"over the wire").unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut text = String::new();
         server.read_to_string(&mut text).unwrap();
         assert_eq!(text, "over the wire");
@@ -112,10 +112,10 @@ fn the_hosts_interfaces_stay_as_they_are() {
     }
     let host = Network::of_this_thread().unwrap();
     let before = host.interfaces().unwrap();
-    let taken = before.iter().map(|i| i.name.clone()).find(|n| n != "lo");
+    let host_name = before.iter().map(|i| i.name.clone()).find(|n| n != "lo");
     let (a, b) = (Network::create().unwrap(), Network::create().unwrap());
     // A name that the host has is as good as another in there.
-    let name = taken.unwrap_or("eth0".to_owned());
+    let name = host_name.unwrap_or("eth0".to_owned());
     connect((&a, &wire(&name, 1)), (&b, &wire(&name, 2)), 1500).unwrap();
     assert_eq!(find(&a, &name).unwrap().mtu, 1500);
     assert_eq!(host.interfaces().unwrap(), before);
@@ -128,15 +128,14 @@ fn many_addresses_are_all_there() {
     if !networks_or_skip() {
         return;
     }
-    let end = |name: &str, third| Wire {
-        name: name.to_owned(),
-        addresses: (1..=254).map(|last| (Ipv4Addr::new(10, 0, third, last), 8)).collect(),
-    };
     let (a, b) = (Network::create().unwrap(), Network::create().unwrap());
-    connect((&a, &end("left", 1)), (&b, &end("right", 2)), 1500).unwrap();
+    connect((&a, &crowded_wire("left", 1)), (&b, &crowded_wire("right", 2)), 1500).unwrap();
     for (network, third) in [(&a, 1), (&b, 2)] {
-        let bind = |last: &u8| TcpListener::bind((Ipv4Addr::new(10, 0, third, *last), 80)).is_ok();
-        let bound = network.within(|| (1..=254).filter(bind).count());
+        let bound = network.within(|| {
+            (1..=254)
+                .filter(|last| TcpListener::bind((Ipv4Addr::new(10, 0, third, *last), 80)).is_ok())
+                .count()
+        });
         assert_eq!(bound.unwrap(), 254);
     }
     let listener = listen(&b, "0.0.0.0:80");
@@ -149,10 +148,18 @@ fn many_addresses_are_all_there() {
     reached.unwrap();
     // proc_pid_net(5), arp: 0x2 is a complete entry, 0x4 a permanent one. None was learned.
     for network in [&a, &b] {
-        let known =
+        let neighbours =
             network.within(|| fs::read_to_string("/proc/thread-self/net/arp").unwrap()).unwrap();
-        let permanent = known.lines().filter(|line| line.contains(" 0x6 ")).count();
-        assert_eq!((permanent, known.lines().count()), (254, 255), "{known}");
+        let permanent = neighbours.lines().filter(|line| line.contains(" 0x6 ")).count();
+        assert_eq!((permanent, neighbours.lines().count()), (254, 255), "{neighbours}");
+    }
+}
+
+/// Makes a wire with 254 addresses of 10.0.`third`.0.
+fn crowded_wire(name: &str, third: u8) -> Wire {
+    Wire {
+        name: name.to_owned(),
+        addresses: (1..=254).map(|last| (Ipv4Addr::new(10, 0, third, last), 8)).collect(),
     }
 }
 
@@ -162,19 +169,18 @@ fn one_namespace_may_have_many_links() {
         return;
     }
     let hub = Network::create().unwrap();
-    let others: Vec<Network> = (0..4).map(|_| Network::create().unwrap()).collect();
-    for (number, other) in (0_u8..).zip(&others) {
-        let addressed = |name: &str, last| Wire {
-            name: name.to_owned(),
-            addresses: vec![(Ipv4Addr::new(10, 0, number, last), 24)],
-        };
-        let near = addressed(&format!("arm{number}"), 1);
-        let far = addressed("generator", 2);
-        connect((&hub, &near), (other, &far), 1500).unwrap();
+    let spokes: Vec<Network> = (0..4).map(|_| Network::create().unwrap()).collect();
+    for (number, spoke) in (0_u8..).zip(&spokes) {
+        let [hub_end, spoke_end] =
+            [(format!("arm{number}"), 1), ("generator".to_owned(), 2)].map(|(name, last)| Wire {
+                name,
+                addresses: vec![(Ipv4Addr::new(10, 0, number, last), 24)],
+            });
+        connect((&hub, &hub_end), (spoke, &spoke_end), 1500).unwrap();
     }
     for number in 0_u8..4 {
         let address = format!("10.0.{number}.2:80");
-        let listener = listen(&others[usize::from(number)], &address);
+        let listener = listen(&spokes[usize::from(number)], &address);
         client(&hub, &address);
         drop(listener.accept().unwrap());
     }
@@ -187,10 +193,6 @@ fn a_name_is_taken_once() {
     }
     let (a, b) = pair(1500);
     let c = Network::create().unwrap();
-    let taken = |error: HostError| match error {
-        HostError::NameTaken(name) => name,
-        error => panic!("{error}"),
-    };
     for (near, far, name) in [
         ((&a, "left"), (&c, "new"), "left"),
         ((&c, "new"), (&b, "right"), "right"),
@@ -198,11 +200,18 @@ fn a_name_is_taken_once() {
         ((&c, "lo"), (&a, "new"), "lo"),
     ] {
         let (near, far) = ((near.0, &wire(near.1, 3)), (far.0, &wire(far.1, 4)));
-        assert_eq!(taken(connect(near, far, 1500).unwrap_err()), name);
+        assert_eq!(taken_name(connect(near, far, 1500).unwrap_err()), name);
     }
     assert_eq!(find(&c, "new"), None, "nothing was left half made");
     assert_eq!(find(&a, "new"), None);
     assert!(find(&a, "left").unwrap().up, "what was there goes on");
+}
+
+fn taken_name(error: HostError) -> String {
+    match error {
+        HostError::NameTaken(name) => name,
+        error => panic!("{error}"),
+    }
 }
 
 #[test]
@@ -221,8 +230,8 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         (twice, 1500, "10.0.0.2 twice"),
     ] {
         let error = connect((&a, &good), (&b, &bad), mtu).unwrap_err();
-        let said = format!("{error}; {:?}", error.hint());
-        assert!(said.contains(expected), "{said}");
+        let message = format!("{error}; {:?}", error.hint());
+        assert!(message.contains(expected), "{message}");
         assert_eq!(find(&a, "left"), None);
         assert_eq!(find(&b, &bad.name), None);
     }

@@ -18,27 +18,27 @@ fn listener(address: SocketAddr, backlog: i32) -> (OwnedFd, SocketAddr) {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
     };
-    let socket = socket(family, SocketType::STREAM, None).unwrap();
-    set_socket_reuseport(&socket, true).unwrap();
-    bind(&socket, &address).unwrap();
-    listen(&socket, backlog).unwrap();
-    let bound = getsockname(&socket).unwrap().try_into().unwrap();
-    (socket, bound)
+    let fd = socket(family, SocketType::STREAM, None).unwrap();
+    set_socket_reuseport(&fd, true).unwrap();
+    bind(&fd, &address).unwrap();
+    listen(&fd, backlog).unwrap();
+    let bound = getsockname(&fd).unwrap().try_into().unwrap();
+    (fd, bound)
 }
 
-fn at(address: SocketAddr) -> Vec<ListenQueue> {
-    let mut found = listen_queues().unwrap();
-    found.retain(|queue| queue.address == address);
-    found
+fn queues_at(address: SocketAddr) -> Vec<ListenQueue> {
+    let mut queues = listen_queues().unwrap();
+    queues.retain(|queue| queue.address == address);
+    queues
 }
 
 #[test]
 fn a_backlog_is_what_listen_was_given() {
     for any in ["127.0.0.1:0", "[::1]:0"] {
         let (_socket, address) = listener(any.parse().unwrap(), 7);
-        let found = at(address);
-        assert_eq!(found.len(), 1);
-        assert_eq!((found[0].waiting, found[0].backlog), (0, 7));
+        let queues = queues_at(address);
+        assert_eq!(queues.len(), 1);
+        assert_eq!((queues[0].waiting, queues[0].backlog), (0, 7));
     }
 }
 
@@ -46,7 +46,7 @@ fn a_backlog_is_what_listen_was_given() {
 fn sockets_that_share_a_port_have_a_queue_each() {
     let (_first, address) = listener("127.0.0.1:0".parse().unwrap(), 7);
     let (_second, _) = listener(address, 9);
-    let mut backlogs: Vec<u32> = at(address).iter().map(|queue| queue.backlog).collect();
+    let mut backlogs: Vec<u32> = queues_at(address).iter().map(|queue| queue.backlog).collect();
     backlogs.sort_unstable();
     assert_eq!(backlogs, [7, 9]);
 }
@@ -56,13 +56,16 @@ fn connections_wait_until_they_are_accepted() {
     let (socket, address) = listener("127.0.0.1:0".parse().unwrap(), 2);
     // One more than the backlog is admitted.
     let clients = [(); 3].map(|()| TcpStream::connect(address).unwrap());
-    let waiting = || at(address)[0].waiting;
-    eventually("three connections wait", || waiting() == 3);
-    assert_eq!(at(address)[0].backlog, 2);
+    eventually("three connections wait", || count_waiting(address) == 3);
+    assert_eq!(queues_at(address)[0].backlog, 2);
     let accepted = rustix::net::accept(&socket).unwrap();
-    assert_eq!(waiting(), 2);
-    assert_eq!(at(address).len(), 1, "connections are no listeners");
+    assert_eq!(count_waiting(address), 2);
+    assert_eq!(queues_at(address).len(), 1, "connections are no listeners");
     drop((clients, accepted));
+}
+
+fn count_waiting(address: SocketAddr) -> u32 {
+    queues_at(address)[0].waiting
 }
 
 #[test]
@@ -70,10 +73,10 @@ fn somaxconn_caps_a_backlog() {
     inside(|| {
         sysctl::write("net.core.somaxconn", "5").unwrap();
         let (_capped, address) = listener("127.0.0.1:0".parse().unwrap(), 4096);
-        assert_eq!(at(address)[0].backlog, 5);
+        assert_eq!(queues_at(address)[0].backlog, 5);
         // What listens keeps what it got.
         sysctl::write("net.core.somaxconn", "6").unwrap();
-        assert_eq!(at(address)[0].backlog, 5);
+        assert_eq!(queues_at(address)[0].backlog, 5);
         assert_eq!(listen_queues().unwrap().len(), 1, "nobody else's are here");
     });
 }
@@ -105,16 +108,16 @@ fn nginx_gets_the_lower_of_its_backlog_and_somaxconn() {
             nginx(folder.path())
         });
         let mut child = started.unwrap();
-        let found = thread::scope(|scope| {
+        let backlogs = thread::scope(|scope| {
             let looking = scope.spawn(|| {
                 network.join().unwrap();
                 eventually("nginx listens", || listen_queues().unwrap().len() == 2);
-                [80, 81].map(|port| at((Ipv4Addr::LOCALHOST, port).into())[0].backlog)
+                [80, 81].map(|port| queues_at((Ipv4Addr::LOCALHOST, port).into())[0].backlog)
             });
             looking.join()
         });
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(found.unwrap(), [expected, 9]);
+        assert_eq!(backlogs.unwrap(), [expected, 9]);
     }
 }

@@ -49,7 +49,6 @@ fn threads_and_their_processes_are_where_they_went() {
     if !networks_or_skip() {
         return;
     }
-    let own_id = || Network::of_this_thread().unwrap().id().unwrap();
     let here = own_id();
     let network = Network::create().unwrap();
     let there = network.id().unwrap();
@@ -69,22 +68,27 @@ fn threads_and_their_processes_are_where_they_went() {
     assert_eq!(own_id(), here);
 }
 
+fn own_id() -> u64 {
+    Network::of_this_thread().unwrap().id().unwrap()
+}
+
 /// `/proc/net` shows the namespace of the process's first thread; readers of counters must know that.
 #[test]
 fn proc_net_is_the_first_threads() {
     if !networks_or_skip() {
         return;
     }
-    let interfaces = |of: &str| {
-        let text = fs::read_to_string(format!("{of}/net/dev")).unwrap();
-        let mut named = text.lines().filter_map(|line| line.split_once(':'));
-        named.any(|(name, _)| name.trim() == "only-here")
-    };
     let network = Network::create().unwrap();
     let end = wire("only-here", 1);
     connect((&network, &end), (&network, &wire("other", 2)), 1500).unwrap();
-    let seen = network.within(|| ["/proc", "/proc/thread-self"].map(interfaces));
-    assert_eq!(seen.unwrap(), [false, true]);
+    let visible = network.within(|| ["/proc", "/proc/thread-self"].map(has_own_interface));
+    assert_eq!(visible.unwrap(), [false, true]);
+}
+
+fn has_own_interface(process: &str) -> bool {
+    let text = fs::read_to_string(format!("{process}/net/dev")).unwrap();
+    let mut named = text.lines().filter_map(|line| line.split_once(':'));
+    named.any(|(name, _)| name.trim() == "only-here")
 }
 
 #[test]
@@ -99,12 +103,11 @@ fn no_child_inherits_the_descriptor() {
     eventually("the child runs sleep", || {
         fs::read_to_string(process(&child).join("comm")).is_ok_and(|name| name == "sleep\n")
     });
-    let found = fs::read_link(inherited);
+    let link = fs::read_link(inherited);
     child.kill().unwrap();
     child.wait().unwrap();
     // A number that is free in the child may be a file of its own by now.
-    let is_namespace = |link: PathBuf| link.to_string_lossy().starts_with("net:");
-    assert!(!found.is_ok_and(is_namespace));
+    assert!(!link.is_ok_and(|link| link.to_string_lossy().starts_with("net:")));
 }
 
 #[test]
@@ -128,18 +131,20 @@ fn a_namespace_lives_as_long_as_its_last_user() {
     }
     let (a, b) = pair(1500);
     let id = a.id().unwrap();
-    let linked = || b.interfaces().unwrap().iter().any(|i| i.name == "right");
-
     let mut child = a.within(sleeper).unwrap();
     drop(a);
     eventually("the thread that started it is gone", || users(id) == 1);
-    assert!(linked(), "a process is in it yet");
+    assert!(is_linked(&b), "a process is in it yet");
 
     // SIGKILL: nothing of weir's can tidy up.
     child.kill().unwrap();
     child.wait().unwrap();
-    eventually("its link is gone", || !linked());
+    eventually("its link is gone", || !is_linked(&b));
     assert_eq!(users(id), 0);
+}
+
+fn is_linked(network: &Network) -> bool {
+    network.interfaces().unwrap().iter().any(|interface| interface.name == "right")
 }
 
 #[test]
@@ -149,11 +154,10 @@ fn a_namespace_that_nobody_uses_is_gone_with_its_handle() {
     }
     let (a, b) = pair(1500);
     let clone = a.clone();
-    let linked = || b.interfaces().unwrap().iter().any(|i| i.name == "right");
     drop(a);
-    assert!(linked(), "a clone holds it");
+    assert!(is_linked(&b), "a clone holds it");
     drop(clone);
-    eventually("its link is gone", || !linked());
+    eventually("its link is gone", || !is_linked(&b));
 }
 
 /// Runs `work` without some capabilities, on a thread of its own: capabilities belong to a thread, and the threads that
@@ -177,11 +181,12 @@ fn a_missing_capability_is_named() {
         return;
     }
     let network = Network::create().unwrap();
-    let refused = || may_have_networks().unwrap_err();
     #[rustfmt::skip]
     let rows = [
-        (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN", without(CapabilitySet::SYS_ADMIN, refused)),
-        (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN", without(CapabilitySet::NET_ADMIN, refused)),
+        (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN",
+         without(CapabilitySet::SYS_ADMIN, || may_have_networks().unwrap_err())),
+        (CapabilitySet::NET_ADMIN, "CAP_NET_ADMIN",
+         without(CapabilitySet::NET_ADMIN, || may_have_networks().unwrap_err())),
         (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN",
          without(CapabilitySet::SYS_ADMIN, || network.join().unwrap_err())),
     ];

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsock
 use rustix::net::{socket, socket_with};
 use weir_host::sysctl;
 use weir_model::sample::{Counters, SampleRow};
-use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, Place, Sampler, Tasks};
+use weir_probe::sample::{GENERATOR, Namespace, ORIGIN, PROXY, SampledRole, Sampler, Tasks};
 
 use crate::support::{eventually, inside};
 
-fn place(role: &'static str, tasks: Tasks) -> Place {
-    Place { role, arm: String::new(), namespace: None, tasks }
+fn place(role: &'static str, tasks: Tasks) -> SampledRole {
+    SampledRole { role, arm: String::new(), namespace: None, tasks }
 }
 
 fn of_network() -> Sampler {
-    Sampler::open(vec![Place {
+    Sampler::open(vec![SampledRole {
         namespace: Some(Namespace::of_this_thread()),
         ..place(PROXY, Tasks::Processes(Vec::new()))
     }])
@@ -30,16 +30,15 @@ fn of_network() -> Sampler {
 
 /// Returns the value of a column in the first row of a table whose keys begin with `keys`.
 fn value(rows: &[SampleRow], table: &str, keys: &[&str], column: &str) -> Option<u64> {
-    let of =
-        |row: &&SampleRow| row.table == table && row.keys.iter().zip(keys).all(|(a, b)| a == b);
-    let place = Counters::builtin()
+    let index = Counters::builtin()
         .table(table)
         .unwrap()
         .values()
         .into_iter()
         .position(|name| name == column)
         .unwrap();
-    rows.iter().find(of)?.values[place]
+    let mut matching = rows.iter().filter(|row| row.table == table);
+    matching.find(|row| row.keys.iter().zip(keys).all(|(a, b)| a == b))?.values[index]
 }
 
 /// A process that is ended with the test.
@@ -47,16 +46,16 @@ struct Running(Child);
 
 impl Running {
     fn shell(script: &str) -> Running {
-        let mut bash = Command::new("bash");
-        let bash = bash.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        Running(bash.spawn().unwrap())
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Running(command.spawn().unwrap())
     }
 
     /// Starts a script and waits until it has printed a line.
     fn ready(script: &str) -> Running {
         let mut running = Running::shell(script);
-        let said = running.0.stdout.as_mut().unwrap().read(&mut [0; 16]).unwrap();
-        assert!(said > 0, "{script}");
+        let length = running.0.stdout.as_mut().unwrap().read(&mut [0; 16]).unwrap();
+        assert!(length > 0, "{script}");
         running
     }
 }
@@ -69,11 +68,11 @@ impl Drop for Running {
 }
 
 fn listener(backlog: i32) -> (OwnedFd, SocketAddr) {
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-    bind(&socket, &"127.0.0.1:0".parse::<SocketAddr>().unwrap()).unwrap();
-    listen(&socket, backlog).unwrap();
-    let bound = getsockname(&socket).unwrap().try_into().unwrap();
-    (socket, bound)
+    let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&fd, &"127.0.0.1:0".parse::<SocketAddr>().unwrap()).unwrap();
+    listen(&fd, backlog).unwrap();
+    let bound = getsockname(&fd).unwrap().try_into().unwrap();
+    (fd, bound)
 }
 
 #[test]
@@ -113,10 +112,14 @@ fn sockets_are_counted_by_side_and_state_and_connections_looked_at() {
         for side in ["inbound", "outbound"] {
             let keys = [PROXY, side, "ESTABLISHED"];
             assert_eq!(value(&rows, "sockets", &keys, "count"), Some(600), "{side}");
-            let of = |column| value(&rows, "connections", &[PROXY, side], column);
-            assert_eq!(of("count"), Some(200));
-            assert!(of("rtt_us") > Some(0) && of("rtt_us") <= of("rtt_p99_us"), "{side}");
-            assert_eq!(of("retransmits_total"), Some(0));
+            let connections = |column| value(&rows, "connections", &[PROXY, side], column);
+            assert_eq!(connections("count"), Some(200));
+            assert!(
+                connections("rtt_us") > Some(0)
+                    && connections("rtt_us") <= connections("rtt_p99_us"),
+                "{side}"
+            );
+            assert_eq!(connections("retransmits_total"), Some(0));
         }
         assert_eq!(value(&rows, "network", &[PROXY], "local_ports"), Some(1000));
         assert_eq!(value(&rows, "network", &[PROXY], "qdisc_drops"), Some(0));
@@ -143,12 +146,12 @@ fn connections_in_time_wait_are_counted() {
 
 #[test]
 fn a_namespace_of_several_roles_is_read_once_and_nobody_s_own() {
-    let shared = |role: &'static str| Place {
+    let places = [GENERATOR, ORIGIN].map(|role| SampledRole {
         arm: role.to_owned(),
         namespace: Some(Namespace::of_this_thread()),
         ..place(role, Tasks::Processes(Vec::new()))
-    };
-    let rows = Sampler::open(vec![shared(GENERATOR), shared(ORIGIN)]).read(0);
+    });
+    let rows = Sampler::open(places.into()).read(0);
     let whose: Vec<(&str, &str)> = rows
         .iter()
         .filter(|row| row.table == "network")
@@ -165,10 +168,9 @@ fn a_process_that_burns_a_cpu_is_seen_though_another_started_it() {
     let mut sampler = Sampler::open(vec![place(PROXY, Tasks::Processes(vec![parent.0.id()]))]);
     let mut busy = || {
         let rows = sampler.read(0);
-        let of =
-            |row: &SampleRow, column| value(std::slice::from_ref(row), "processes", &[], column);
         let used = rows.iter().filter(|row| row.table == "processes").map(|row| {
-            let spent = ["user_ns", "system_ns", "wait_ns"].map(|column| of(row, column).unwrap());
+            let spent = ["user_ns", "system_ns", "wait_ns"]
+                .map(|column| value(std::slice::from_ref(row), "processes", &[], column).unwrap());
             (row.keys[1].clone(), spent.iter().sum::<u64>())
         });
         used.collect::<Vec<_>>()
@@ -177,12 +179,16 @@ fn a_process_that_burns_a_cpu_is_seen_though_another_started_it() {
     thread::sleep(Duration::from_millis(500));
     let (after, passed) = (busy(), begun.elapsed().as_nanos() as u64);
     assert_eq!(before.len(), 2);
-    let most = before.iter().zip(&after).map(|(before, after)| {
-        assert_eq!(before.0, after.0);
-        after.1 - before.1
-    });
     // What it wanted of a CPU, had it or not: the machine may be crowded.
-    let most = most.max().unwrap();
+    let most = before
+        .iter()
+        .zip(&after)
+        .map(|(before, after)| {
+            assert_eq!(before.0, after.0);
+            after.1 - before.1
+        })
+        .max()
+        .unwrap();
     assert!(most > passed * 7 / 10 && most < passed * 13 / 10, "{most} of {passed}");
     let mut parent = parent;
     parent.0.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
@@ -197,10 +203,10 @@ fn descriptors_are_counted_beside_their_limit() {
     let child = Running::ready(script);
     let mut sampler = Sampler::open(vec![place(PROXY, Tasks::Processes(vec![child.0.id()]))]);
     let rows = sampler.read(0);
-    let of = |column| value(&rows, "processes", &[PROXY], column).unwrap();
-    assert!((300..320).contains(&of("descriptors")), "{}", of("descriptors"));
-    assert_eq!(of("descriptors_most"), 400);
-    assert_eq!(of("threads"), 1);
+    let processes = |column| value(&rows, "processes", &[PROXY], column).unwrap();
+    assert!((300..320).contains(&processes("descriptors")), "{}", processes("descriptors"));
+    assert_eq!(processes("descriptors_most"), 400);
+    assert_eq!(processes("threads"), 1);
 }
 
 #[test]
@@ -208,10 +214,10 @@ fn threads_are_told_by_their_name_and_a_process_by_all_of_its_threads() {
     let (stop, wait) = std::sync::mpsc::channel::<()>();
     let named = thread::Builder::new().name("weir-told-3".to_owned());
     let thread = named.spawn(move || wait.recv()).unwrap();
-    let own = std::process::id();
+    let pid = std::process::id();
     let mut sampler = Sampler::open(vec![
         place(GENERATOR, Tasks::Threads("weir-told")),
-        place(PROXY, Tasks::Processes(vec![own])),
+        place(PROXY, Tasks::Processes(vec![pid])),
     ]);
     // Its name is given by the thread itself.
     eventually("the thread is seen", || {
@@ -219,12 +225,10 @@ fn threads_are_told_by_their_name_and_a_process_by_all_of_its_threads() {
         value(&rows, "processes", &[GENERATOR], "user_ns").is_some()
     });
     let rows = sampler.read(0);
-    let of =
-        |table: &str| rows.iter().filter(|row| row.table == table).cloned().collect::<Vec<_>>();
-    let own = own.to_string();
-    let threads = of("threads");
-    assert!(threads.iter().any(|row| row.keys[1] == own && row.keys[3] == "weir-told-3"));
-    let count = value(&rows, "processes", &[PROXY, &own], "threads").unwrap();
+    let pid_text = pid.to_string();
+    let threads = rows.iter().filter(|row| row.table == "threads").collect::<Vec<_>>();
+    assert!(threads.iter().any(|row| row.keys[1] == pid_text && row.keys[3] == "weir-told-3"));
+    let count = value(&rows, "processes", &[PROXY, &pid_text], "threads").unwrap();
     assert!(count >= 2 && threads.len() >= 2);
     drop(stop);
     let _ = thread.join();
@@ -236,10 +240,11 @@ struct Group(PathBuf);
 impl Group {
     fn make() -> Option<Group> {
         let name = format!("weir-sample-{}", std::process::id());
-        let own = |top: &str| PathBuf::from("/sys/fs/cgroup").join(top).join(&name);
-        for (folder, file, quota) in
-            [(own("cpu"), "cpu.cfs_quota_us", "10000"), (own(""), "cpu.max", "10000 100000")]
-        {
+        let root = Path::new("/sys/fs/cgroup");
+        for (folder, file, quota) in [
+            (root.join("cpu").join(&name), "cpu.cfs_quota_us", "10000"),
+            (root.join(&name), "cpu.max", "10000 100000"),
+        ] {
             if fs::create_dir(&folder).is_err() {
                 continue;
             }
@@ -269,10 +274,13 @@ fn a_quota_that_holds_a_process_back_is_seen() {
     fs::write(group.0.join("cgroup.procs"), child.0.id().to_string()).unwrap();
     let mut sampler = Sampler::open(vec![place(PROXY, Tasks::Processes(vec![child.0.id()]))]);
     let path = format!("/{}", group.0.file_name().unwrap().display());
-    let mut of = |column| value(&sampler.read(0), "cgroups", &[PROXY, &path], column);
-    assert_eq!((of("quota_us"), of("period_us")), (Some(10_000), Some(100_000)));
+    let mut cgroup_value = |column| value(&sampler.read(0), "cgroups", &[PROXY, &path], column);
+    assert_eq!(
+        (cgroup_value("quota_us"), cgroup_value("period_us")),
+        (Some(10_000), Some(100_000))
+    );
     let until = Instant::now() + Duration::from_secs(60);
-    while of("throttled") < Some(3) || of("throttled_us") < Some(1000) {
+    while cgroup_value("throttled") < Some(3) || cgroup_value("throttled_us") < Some(1000) {
         assert!(Instant::now() < until, "it is not held back");
         thread::sleep(Duration::from_millis(20));
     }
@@ -285,7 +293,7 @@ fn what_is_missing_is_empty_and_said_once_with_its_reason() {
     // So that there is something of every kind, whoever else is here.
     let (_listener, address) = listener(7);
     let _client = TcpStream::connect(address).unwrap();
-    let mut sampler = Sampler::open(vec![Place {
+    let mut sampler = Sampler::open(vec![SampledRole {
         namespace: Some(Namespace::of_this_thread()),
         ..place(PROXY, Tasks::Processes(vec![std::process::id()]))
     }]);
@@ -296,12 +304,16 @@ fn what_is_missing_is_empty_and_said_once_with_its_reason() {
     for row in &rows {
         let table = Counters::builtin().table(&row.table).unwrap();
         for (name, value) in table.values().zip(&row.values) {
-            let said = missing.iter().find(|one| one.table == row.table && one.column == name);
-            let is_said = said.is_some_and(|said| said.why.len() > 10);
-            assert!(value.is_some() || is_said || may_be.contains(&name), "{}.{name}", row.table);
+            let gap = missing.iter().find(|gap| gap.table == row.table && gap.column == name);
+            let is_explained = gap.is_some_and(|gap| gap.why.len() > 10);
+            assert!(
+                value.is_some() || is_explained || may_be.contains(&name),
+                "{}.{name}",
+                row.table
+            );
         }
     }
-    let mut once: Vec<_> = missing.iter().map(|one| (&one.table, &one.column, &one.role)).collect();
+    let mut once: Vec<_> = missing.iter().map(|gap| (&gap.table, &gap.column, &gap.role)).collect();
     once.dedup();
     assert_eq!(once.len(), missing.len());
     for table in ["cpus", "host", "softnet", "network", "listeners", "sockets", "processes"] {

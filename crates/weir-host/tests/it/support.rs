@@ -78,12 +78,14 @@ pub(crate) fn again_or_skip(mut command: Command, test: &str, lacking: &str) {
     command.args([test, "--exact", "--ignored", "--nocapture"]);
     match command.stdin(Stdio::null()).output() {
         Ok(output) => {
-            let said = [output.stdout, output.stderr].concat();
-            let said = String::from_utf8_lossy(&said);
-            match output.status.success() {
-                true => assert!(said.contains("1 passed"), "{said}"),
-                false if said.contains("panicked") => panic!("{said}"),
-                false => println!("left out: {lacking}: {said}"),
+            let bytes = [output.stdout, output.stderr].concat();
+            let printed = String::from_utf8_lossy(&bytes);
+            if output.status.success() {
+                assert!(printed.contains("1 passed"), "{printed}");
+            } else if printed.contains("panicked") {
+                panic!("{printed}");
+            } else {
+                println!("left out: {lacking}: {printed}");
             }
         }
         Err(error) => println!("left out: {lacking}: {error}"),

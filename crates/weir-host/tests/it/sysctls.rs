@@ -30,14 +30,14 @@ fn a_namespace_has_settings_of_its_own() {
     let (a, b) = (Network::create().unwrap(), Network::create().unwrap());
     for (name, value) in OF_A_NAMESPACE {
         let host = read(name).unwrap();
-        let other = b.within(|| read(name).unwrap()).unwrap();
-        let kept = a.within(|| {
+        let untouched = b.within(|| read(name).unwrap()).unwrap();
+        let written = a.within(|| {
             write(name, value).unwrap();
             read(name).unwrap()
         });
-        assert_eq!(kept.unwrap(), value);
+        assert_eq!(written.unwrap(), value);
         assert_eq!(read(name).unwrap(), host, "the host keeps its own");
-        assert_eq!(b.within(|| read(name).unwrap()).unwrap(), other);
+        assert_eq!(b.within(|| read(name).unwrap()).unwrap(), untouched);
     }
 }
 
@@ -53,9 +53,9 @@ fn blanks_tabs_and_spellings_are_no_difference() {
             ("net.ipv4.ip_local_reserved_ports", "", "net.ipv4.ip_local_reserved_ports", ""),
             ("net.ipv4.conf.lo.rp_filter", "2", "net/ipv4/conf/lo/rp_filter", "2"),
         ];
-        for (name, value, other_name, kept) in rows {
+        for (name, value, other_name, expected) in rows {
             write(name, value).unwrap();
-            assert_eq!(read(other_name).unwrap(), kept);
+            assert_eq!(read(other_name).unwrap(), expected);
         }
     });
 }
@@ -94,7 +94,7 @@ fn a_value_that_is_not_taken_changes_nothing() {
 #[test]
 fn a_value_that_the_kernel_changes_is_told_and_undone() {
     inside(|| {
-        for (name, wanted, made) in [
+        for (name, wanted, prefix) in [
             // The kernel takes one number and says nothing of the rest.
             ("net.core.somaxconn", "79 80", "79"),
             ("net.core.somaxconn", "0x50", "80"),
@@ -102,9 +102,9 @@ fn a_value_that_the_kernel_changes_is_told_and_undone() {
         ] {
             let before = read(name).unwrap();
             match write(name, wanted).unwrap_err() {
-                SysctlError::NotTaken { wanted: told, got, now, .. } => {
-                    assert_eq!(told, wanted);
-                    assert!(got.starts_with(made), "{got}");
+                SysctlError::NotTaken { wanted: reported, got, now, .. } => {
+                    assert_eq!(reported, wanted);
+                    assert!(got.starts_with(prefix), "{got}");
                     assert_eq!(now, before);
                 }
                 error => panic!("{name} = {wanted}: {error}"),
@@ -116,28 +116,37 @@ fn a_value_that_the_kernel_changes_is_told_and_undone() {
 
 #[test]
 fn what_is_not_to_be_changed_says_why() {
-    let absent = |error| matches!(error, SysctlError::Absent { .. });
-    let hosts = |error| matches!(error, SysctlError::NotInNamespace { .. });
-    let bad = |error| matches!(error, SysctlError::BadName { .. });
-    assert!(absent(read("net.core.nosuch").unwrap_err()));
-    assert!(absent(write("kernel.nosuch", "1").unwrap_err()));
-    assert!(bad(read("net.core").unwrap_err()));
-    assert!(bad(read("net.core.somaxconn.x").unwrap_err()));
-    assert!(bad(write("../../etc/hostname", "x").unwrap_err()));
+    assert!(is_absent(read("net.core.nosuch").unwrap_err()));
+    assert!(is_absent(write("kernel.nosuch", "1").unwrap_err()));
+    assert!(is_bad_name(read("net.core").unwrap_err()));
+    assert!(is_bad_name(read("net.core.somaxconn.x").unwrap_err()));
+    assert!(is_bad_name(write("../../etc/hostname", "x").unwrap_err()));
     inside(|| {
-        assert!(absent(read("net.core.nosuch").unwrap_err()));
+        assert!(is_absent(read("net.core.nosuch").unwrap_err()));
         // Not there, though the host has it; and there to be read alone.
-        assert!(hosts(read("net.core.netdev_max_backlog").unwrap_err()));
-        assert!(hosts(write("net.ipv4.tcp_mem", "1 2 3").unwrap_err()));
+        assert!(is_of_host(read("net.core.netdev_max_backlog").unwrap_err()));
+        assert!(is_of_host(write("net.ipv4.tcp_mem", "1 2 3").unwrap_err()));
         let readable = "net.core.rmem_max";
         if read(readable).is_ok() {
-            assert!(hosts(write(readable, "4096").unwrap_err()));
+            assert!(is_of_host(write(readable, "4096").unwrap_err()));
         }
         let error = write("net.ipv4.tcp_available_congestion_control", "reno").unwrap_err();
         assert!(matches!(error, SysctlError::ReadOnly { .. }), "{error}");
         let error = write("net.ipv4.route.flush", "1").unwrap_err();
         assert!(matches!(error, SysctlError::WriteOnly { .. }), "{error}");
     });
+}
+
+fn is_absent(error: SysctlError) -> bool {
+    matches!(error, SysctlError::Absent { .. })
+}
+
+fn is_of_host(error: SysctlError) -> bool {
+    matches!(error, SysctlError::NotInNamespace { .. })
+}
+
+fn is_bad_name(error: SysctlError) -> bool {
+    matches!(error, SysctlError::BadName { .. })
 }
 
 #[test]
@@ -158,8 +167,7 @@ fn under_a_read_only_mount() {
     inside(|| {
         let before = read(name).unwrap();
         let error = write(name, "81").unwrap_err();
-        let told = matches!(error, SysctlError::MountedReadOnly(_));
-        assert!(told, "{error}");
+        assert!(matches!(error, SysctlError::MountedReadOnly(_)), "{error}");
         assert_eq!(read(name).unwrap(), before);
     });
 }

@@ -30,19 +30,19 @@ pub(crate) fn responses<'p>(
     let head = |index: usize| heads[index.min(heads.len() - 1)];
     parser.begin(head(0));
     for piece in pieces {
-        let mut rest = piece;
-        while !rest.is_empty() {
-            let fed = match parser.feed(rest) {
+        let mut remaining = piece;
+        while !remaining.is_empty() {
+            let fed = match parser.feed(remaining) {
                 Ok(fed) => fed,
                 Err(error) => {
                     let end = End::Broken(error);
                     return Outcome { complete, end };
                 }
             };
-            assert!(fed.consumed <= rest.len());
-            rest = &rest[fed.consumed..];
+            assert!(fed.consumed <= remaining.len());
+            remaining = &remaining[fed.consumed..];
             match fed.event {
-                response::Progress::NeedMore => assert!(rest.is_empty()),
+                response::Progress::NeedMore => assert!(remaining.is_empty()),
                 response::Progress::Complete(end) => {
                     complete.push(end);
                     parser.begin(head(complete.len()));
@@ -64,14 +64,14 @@ pub(crate) fn responses<'p>(
 /// Feeds the bytes whole, cut in two at every point, and byte by byte; all results must be equal.
 pub(crate) fn all_cuts(limit: u32, heads: &[bool], bytes: &[u8]) -> Outcome {
     let parser = || ResponseParser::with_head_limit(limit);
-    let whole = responses(parser(), heads, [bytes]);
+    let uncut = responses(parser(), heads, [bytes]);
     for cut in 0..=bytes.len() {
         let (front, back) = bytes.split_at(cut);
-        assert_eq!(responses(parser(), heads, [front, back]), whole, "cut at {cut}");
+        assert_eq!(responses(parser(), heads, [front, back]), uncut, "cut at {cut}");
     }
     let single = responses(parser(), heads, bytes.chunks(1));
-    assert_eq!(single, whole, "byte by byte");
-    whole
+    assert_eq!(single, uncut, "byte by byte");
+    uncut
 }
 
 /// Complete requests as (is HEAD, minor version, keep alive), the error if there was one, and true if a request had
@@ -85,16 +85,16 @@ pub(crate) fn requests<'p>(
 ) -> Requests {
     let mut complete = Vec::new();
     for piece in pieces {
-        let mut rest = piece;
-        while !rest.is_empty() {
-            let fed = match parser.feed(rest) {
+        let mut remaining = piece;
+        while !remaining.is_empty() {
+            let fed = match parser.feed(remaining) {
                 Ok(fed) => fed,
                 Err(error) => return (complete, Some(error), true),
             };
-            assert!(fed.consumed <= rest.len());
-            rest = &rest[fed.consumed..];
+            assert!(fed.consumed <= remaining.len());
+            remaining = &remaining[fed.consumed..];
             match fed.event {
-                request::Progress::NeedMore => assert!(rest.is_empty()),
+                request::Progress::NeedMore => assert!(remaining.is_empty()),
                 request::Progress::Complete(end) => {
                     complete.push((end.is_head, end.minor, end.keep_alive));
                 }
@@ -107,11 +107,11 @@ pub(crate) fn requests<'p>(
 /// Feeds requests whole, cut in two at every point, and byte by byte; all results must be equal.
 pub(crate) fn all_request_cuts(limit: u32, bytes: &[u8]) -> Requests {
     let parser = || RequestParser::with_head_limit(limit);
-    let whole = requests(parser(), [bytes]);
+    let uncut = requests(parser(), [bytes]);
     for cut in 0..=bytes.len() {
         let (front, back) = bytes.split_at(cut);
-        assert_eq!(requests(parser(), [front, back]), whole, "cut at {cut}");
+        assert_eq!(requests(parser(), [front, back]), uncut, "cut at {cut}");
     }
-    assert_eq!(requests(parser(), bytes.chunks(1)), whole, "byte by byte");
-    whole
+    assert_eq!(requests(parser(), bytes.chunks(1)), uncut, "byte by byte");
+    uncut
 }

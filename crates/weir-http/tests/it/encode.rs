@@ -33,38 +33,41 @@ fn known_requests() {
     let put = text(&spec("PUT", "/", &[], b""));
     assert_eq!(put, format!("PUT / {hosted}Content-Length: 0\r\n\r\n"));
     // No second length where the user has given one.
-    let given = text(&spec("POST", "/", &[("content-length", "2")], b"hi"));
-    let found = given.to_ascii_lowercase().matches("content-length").count();
-    assert_eq!(found, 1, "{given}");
+    let request = text(&spec("POST", "/", &[("content-length", "2")], b"hi"));
+    let lengths = request.to_ascii_lowercase().matches("content-length").count();
+    assert_eq!(lengths, 1, "{request}");
+}
+
+fn refuse(spec: RequestSpec) -> EncodeError {
+    encode(&spec, "host").expect_err("refused")
 }
 
 #[test]
 fn what_would_not_come_out_as_meant_is_refused() {
-    let refused = |spec: RequestSpec| encode(&spec, "host").expect_err("refused");
     for method in ["", "GE T", "GET\r", "G\u{c9}T"] {
-        let error = refused(spec(method, "/", &[], b""));
+        let error = refuse(spec(method, "/", &[], b""));
         assert_eq!(error, EncodeError::Method(method.into()));
     }
-    let error = refused(spec("CONNECT", "a:1", &[], b""));
+    let error = refuse(spec("CONNECT", "a:1", &[], b""));
     assert_eq!(error, EncodeError::Connect);
     // The content is sent in one piece.
     for content in [&b""[..], b"0\r\n\r\n"] {
-        let error = refused(spec("POST", "/", &[("Transfer-Encoding", "chunked")], content));
+        let error = refuse(spec("POST", "/", &[("Transfer-Encoding", "chunked")], content));
         assert_eq!(error, EncodeError::TransferEncoding("chunked".into()));
     }
     for target in ["", "/a b", "/\r\nX: y", "/\0", "/\x7f"] {
-        let error = refused(spec("GET", target, &[], b""));
+        let error = refuse(spec("GET", target, &[], b""));
         assert_eq!(error, EncodeError::Target(target.into()));
     }
     for name in ["", "a b", "a:", "a\n"] {
-        let error = refused(spec("GET", "/", &[(name, "x")], b""));
+        let error = refuse(spec("GET", "/", &[(name, "x")], b""));
         assert_eq!(error, EncodeError::FieldName(name.into()));
     }
     for value in ["a\r\nb: c", "\n", "\0"] {
-        let error = refused(spec("GET", "/", &[("X", value)], b""));
+        let error = refuse(spec("GET", "/", &[("X", value)], b""));
         assert_eq!(error, EncodeError::FieldValue("X".into()));
     }
-    let length = refused(spec("POST", "/", &[("Content-Length", "3")], b"hi")).to_string();
+    let length = refuse(spec("POST", "/", &[("Content-Length", "3")], b"hi")).to_string();
     assert_eq!(length, "field content-length says `3` and the content has 2 bytes");
     let host = encode(&RequestSpec::get("/"), "a b").expect_err("refused");
     assert_eq!(host.to_string(), "host `a b` holds white space or a control character");

@@ -12,7 +12,7 @@ fn get(bytes: impl AsRef<[u8]>) -> Outcome {
 
 /// Returns the only response in `bytes` as (status, keep alive, content bytes).
 #[track_caller]
-fn one(bytes: impl AsRef<[u8]>) -> (u16, bool, u64) {
+fn parse_single(bytes: impl AsRef<[u8]>) -> (u16, bool, u64) {
     let text = bytes.as_ref().escape_ascii();
     let outcome = get(&bytes);
     assert_eq!(outcome.end, End::Clean, "{text}");
@@ -65,7 +65,7 @@ fn content_length() {
     ] {
         let content = &"abc"[..length];
         let bytes = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{content}");
-        assert_eq!(one(bytes), (200, true, length as u64));
+        assert_eq!(parse_single(bytes), (200, true, length as u64));
     }
     for value in "|-1|+1|1a|0x1|3, 4|3,,3|3 3|1.5|18446744073709551616".split('|') {
         let bytes = format!("HTTP/1.1 200 OK\r\nContent-Length: {value}\r\n\r\nabc");
@@ -88,7 +88,7 @@ fn chunked_content() {
         ("3;x=\"a\\\"b;c\";y\nabc\r\n0;x=1\n\n", 3),
         (&format!("2\r\n\r\n\r\n0\r\n{trailer}"), 2),
     ] {
-        assert_eq!(one(format!("{head}{content}")), (200, true, length));
+        assert_eq!(parse_single(format!("{head}{content}")), (200, true, length));
     }
     let broken = "\r\n|;x\r\n| 3\r\n|g\r\n|3x\r\nabc|3\rabc|-1\r\n|0x3\r\n|3\r\nabcd\r\n|\
         3\r\nabc\rx|10000000000000000\r\n|3 3\r\n|3;a\rb\r\n|3;\r\r\n|3;a\0\r\n|3 \r;\r\n|\
@@ -122,7 +122,7 @@ fn transfer_encoding_decides_before_content_length() {
             let bytes = format!(
                 "HTTP/1.1 200 OK\r\n{length}Transfer-Encoding: {coding}\r\n\r\n2\r\nab\r\n0\r\n\r\n"
             );
-            assert_eq!(one(bytes), (200, true, 2));
+            assert_eq!(parse_single(bytes), (200, true, 2));
         }
     }
     // These last until the close.
@@ -130,23 +130,23 @@ fn transfer_encoding_decides_before_content_length() {
         let bytes = format!(
             "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: {coding}\r\n\r\n2\r\nab\r\n"
         );
-        assert_eq!(one(bytes), (200, false, 7));
+        assert_eq!(parse_single(bytes), (200, false, 7));
     }
     let over_lines =
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n\
         1\r\na\r\n0\r\n\r\n";
-    assert_eq!(one(over_lines), (200, true, 1));
+    assert_eq!(parse_single(over_lines), (200, true, 1));
     let empty = b"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\nContent-Length: 1\r\n\r\na";
-    assert_eq!(one(empty), (200, true, 1));
+    assert_eq!(parse_single(empty), (200, true, 1));
 }
 
 #[test]
 fn content_until_the_close() {
-    assert_eq!(one("HTTP/1.1 200 OK\r\n\r\n"), (200, false, 0));
-    let kept = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\nabc";
-    assert_eq!(one(kept), (200, false, 3));
+    assert_eq!(parse_single("HTTP/1.1 200 OK\r\n\r\n"), (200, false, 0));
+    let keep_alive = "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n\r\nabc";
+    assert_eq!(parse_single(keep_alive), (200, false, 3));
     let old = "HTTP/1.0 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n";
-    assert_eq!(one(old), (200, false, 19));
+    assert_eq!(parse_single(old), (200, false, 19));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn no_content_whatever_the_fields_say() {
     for fields in fields.split('|') {
         for status in [204, 304] {
             let bytes = format!("HTTP/1.1 {status} \r\n{fields}\r\n");
-            assert_eq!(one(bytes), (status, true, 0));
+            assert_eq!(parse_single(bytes), (status, true, 0));
         }
         let bytes =
             format!("HTTP/1.1 200 OK\r\n{fields}\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na");
@@ -171,7 +171,7 @@ fn interim_responses_are_skipped() {
     let bytes = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\
         Connection: close\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n\
         HTTP/1.1 102 \r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
-    assert_eq!(one(bytes), (200, true, 2));
+    assert_eq!(parse_single(bytes), (200, true, 2));
     // Interim heads are included.
     let head_bytes = get(bytes).complete[0].head_bytes;
     assert_eq!(head_bytes, (bytes.len() - 2) as u64);
@@ -197,13 +197,13 @@ fn persistence() {
     ];
     for (version, fields, keep_alive) in cases {
         let bytes = format!("HTTP/{version} 200 OK\r\n{fields}Content-Length: 1\r\n\r\na");
-        assert_eq!(one(bytes), (200, keep_alive, 1));
+        assert_eq!(parse_single(bytes), (200, keep_alive, 1));
     }
     // RFC 9112 §6.1.
     let old_and_chunked =
         b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n\
         1\r\na\r\n0\r\n\r\n";
-    assert_eq!(one(old_and_chunked), (200, false, 1));
+    assert_eq!(parse_single(old_and_chunked), (200, false, 1));
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn lines_as_loose_as_the_rfc_allows() {
         b"HTTP/1.1 200 OK\r\nX: \xff\r\n y\r\n\tz: :\r\nContent-Length: 1\r\n\r\na",
         b"HTTP/1.1 200 OK\r\nX:\r\nContent-Length: 1\r\n\r\na",
     ] {
-        assert_eq!(one(bytes), (200, true, 1));
+        assert_eq!(parse_single(bytes), (200, true, 1));
     }
 }
 
@@ -291,7 +291,7 @@ fn cr_without_lf_and_nul_are_refused() {
         refused(format!("{chunked}T: a{byte}b\r\n\r\n"), ParseError::Control);
         // Content is not looked at.
         let content = format!("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na{byte}b");
-        assert_eq!(one(content), (200, true, 3));
+        assert_eq!(parse_single(content), (200, true, 3));
     }
     refused("HTTP/1.1 200 OK\r\rX: y\r\n\r\n", ParseError::Control);
     refused("HTTP/1.1 200\rContent-Length: 1\r\n\r\na", ParseError::Control);
@@ -339,25 +339,27 @@ fn first_byte_and_head_are_told() {
     assert!(!parser.is_begun(), "the next response has not begun");
 }
 
+/// Feeds a connection in pieces of `step` bytes and returns its end.
+fn end_in_steps(bytes: &str, limit: u32, step: usize) -> End {
+    let parser = ResponseParser::with_head_limit(limit);
+    responses(parser, &[false], bytes.as_bytes().chunks(step)).end
+}
+
 #[test]
 fn any_number_of_fields_up_to_the_limit() {
     let fields = "X-Field: some value\r\n".repeat(400);
     let [value, name] = ["v", "n"].map(|letter| letter.repeat(3000));
     let long = format!("X-Long: {value}\r\n{name}: y\r\n");
     let bytes = format!("HTTP/1.1 200 OK\r\n{fields}{long}Content-Length: 1\r\n\r\na");
-    assert_eq!(one(&bytes), (200, true, 1));
+    assert_eq!(parse_single(&bytes), (200, true, 1));
 
     let head = (bytes.len() - 1) as u32;
-    let at = |limit: u32, step: usize| {
-        let parser = ResponseParser::with_head_limit(limit);
-        responses(parser, &[false], bytes.as_bytes().chunks(step)).end
-    };
     for step in [1, 2, 97, bytes.len()] {
         // A head exactly as long as the limit.
-        assert_eq!(at(head, step), End::Clean);
+        assert_eq!(end_in_steps(&bytes, head, step), End::Clean);
         for limit in [head - 1, 5000, 17, 16, 1] {
             let too_large = End::Broken(ParseError::HeadTooLarge { limit });
-            assert_eq!(at(limit, step), too_large, "limit {limit}, step {step}");
+            assert_eq!(end_in_steps(&bytes, limit, step), too_large, "limit {limit}, step {step}");
         }
     }
 }
@@ -383,14 +385,12 @@ fn a_small_limit_is_kept_at_every_cut() {
 fn a_trailer_section_has_the_limit_for_itself() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let limit = head.len() as u32;
-    let trailer = |length: u32| {
+    let too_large = ParseError::HeadTooLarge { limit };
+    for (length, end) in [(limit, End::Clean), (limit + 1, End::Broken(too_large))] {
         let value = "v".repeat(length as usize - "T: \r\n\r\n".len());
         let bytes = format!("{head}1\r\na\r\n0\r\nT: {value}\r\n\r\n");
-        all_cuts(limit, &[false], bytes.as_bytes()).end
-    };
-    assert_eq!(trailer(limit), End::Clean);
-    let too_large = ParseError::HeadTooLarge { limit };
-    assert_eq!(trailer(limit + 1), End::Broken(too_large));
+        assert_eq!(all_cuts(limit, &[false], bytes.as_bytes()).end, end);
+    }
     let folded = format!("{head}0\r\n T: t\r\n\r\n");
     let outcome = all_cuts(limit, &[false], folded.as_bytes());
     assert_eq!(outcome.end, End::Broken(ParseError::FieldLine));

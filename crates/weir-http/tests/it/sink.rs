@@ -7,12 +7,12 @@ use weir_http::response::{ClosedError, HEAD_LIMIT, Progress, ResponseParser};
 
 /// Collects the fields and the content passed to a sink.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Seen {
+struct CollectedResponse {
     fields: Vec<(Vec<u8>, Vec<u8>)>,
     content: Vec<u8>,
 }
 
-impl Sink for Seen {
+impl Sink for CollectedResponse {
     fn field(&mut self) {
         self.fields.push(Default::default());
     }
@@ -33,7 +33,7 @@ impl Sink for Seen {
     }
 }
 
-impl Seen {
+impl CollectedResponse {
     /// Fields with values as defined by RFC 9110 §5.5: without white space around them.
     fn fields(&self) -> Vec<(&[u8], Vec<u8>)> {
         self.fields.iter().map(|(name, raw)| (&name[..], raw.trim_ascii().to_vec())).collect()
@@ -45,42 +45,42 @@ fn see<'p>(
     to_head: bool,
     limit: u32,
     pieces: impl IntoIterator<Item = &'p [u8]>,
-) -> (Seen, String) {
+) -> (CollectedResponse, String) {
     let mut parser = ResponseParser::with_head_limit(limit);
     parser.begin(to_head);
-    let mut seen = Seen::default();
+    let mut collected = CollectedResponse::default();
     for piece in pieces {
-        match parser.feed_with(piece, &mut seen) {
+        match parser.feed_with(piece, &mut collected) {
             // What was seen before a fault may depend on the cuts.
-            Err(error) => return (Seen::default(), error.to_string()),
+            Err(error) => return (CollectedResponse::default(), error.to_string()),
             Ok(fed) => {
                 if let Progress::Complete(end) = fed.event {
-                    return (seen, format!("{end:?}"));
+                    return (collected, format!("{end:?}"));
                 }
             }
         }
     }
     let end = parser.finish_on_close();
     match end {
-        Err(ClosedError::Unanswered) => (Seen::default(), String::new()),
-        end => (seen, format!("{end:?}")),
+        Err(ClosedError::Unanswered) => (CollectedResponse::default(), String::new()),
+        end => (collected, format!("{end:?}")),
     }
 }
 
-fn all_cuts(to_head: bool, limit: u32, bytes: &[u8]) -> (Seen, String) {
-    let whole = see(to_head, limit, [bytes]);
+fn all_cuts(to_head: bool, limit: u32, bytes: &[u8]) -> (CollectedResponse, String) {
+    let uncut = see(to_head, limit, [bytes]);
     // Of a head that is cut off, a name may still be carried over.
-    let complete = whole.1.starts_with("ResponseEnd") || whole.1.starts_with("Ok");
-    let same = |cut: (Seen, String), at: &str| {
-        assert_eq!(cut.1, whole.1, "{at}");
-        assert!(!complete || cut.0 == whole.0, "{at}: {cut:?} and not {whole:?}");
-    };
-    for cut in 0..=bytes.len() {
+    let complete = uncut.1.starts_with("ResponseEnd") || uncut.1.starts_with("Ok");
+    let pairs = (0..=bytes.len()).map(|cut| {
         let (front, back) = bytes.split_at(cut);
-        same(see(to_head, limit, [front, back]), &format!("cut at {cut}"));
+        (see(to_head, limit, [front, back]), format!("cut at {cut}"))
+    });
+    let single = (see(to_head, limit, bytes.chunks(1)), "byte by byte".to_owned());
+    for (cut, at) in pairs.chain([single]) {
+        assert_eq!(cut.1, uncut.1, "{at}");
+        assert!(!complete || cut.0 == uncut.0, "{at}: {cut:?} and not {uncut:?}");
     }
-    same(see(to_head, limit, bytes.chunks(1)), "byte by byte");
-    whole
+    uncut
 }
 
 #[test]
@@ -150,14 +150,14 @@ proptest! {
         parser.feed(head.as_bytes()).expect("a head");
         let (mut end, mut gone) = (None, 0);
         for (skip, step) in steps.into_iter().chain([(true, length)]) {
-            let step = step.min(length - gone);
+            let bytes = step.min(length - gone);
             prop_assert_eq!(parser.content_left(), Some(length - gone));
             let progress = if skip {
-                parser.skip(step)
+                parser.skip(bytes)
             } else {
-                parser.feed(&vec![b'x'; step as usize]).expect("content").event
+                parser.feed(&vec![b'x'; bytes as usize]).expect("content").event
             };
-            gone += step;
+            gone += bytes;
             if let Progress::Complete(complete) = progress {
                 end = Some(complete);
                 break;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{ATTEMPTS, Entry, Left, NOTHING, PutBack, object};
+use super::{ATTEMPTS, Entry, ForeignChange, NOTHING, PutBack, object};
 use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::pointer::{self, Pointer};
@@ -12,16 +12,17 @@ use crate::workload;
 
 /// Returns true if two texts of an object are equal, apart from fields that the API server updates at every change.
 pub(super) fn is_same(one: &Value, other: &Value) -> bool {
-    let said = |object: &Value| {
-        let mut object = object.clone();
-        if let Some(metadata) = object["metadata"].as_object_mut() {
-            metadata.retain(|key, _| {
-                !["managedFields", "resourceVersion", "generation"].contains(&key.as_str())
-            });
-        }
-        object
-    };
-    said(one) == said(other)
+    without_updated_fields(one) == without_updated_fields(other)
+}
+
+fn without_updated_fields(object: &Value) -> Value {
+    let mut stripped = object.clone();
+    if let Some(metadata) = stripped["metadata"].as_object_mut() {
+        metadata.retain(|key, _| {
+            !["managedFields", "resourceVersion", "generation"].contains(&key.as_str())
+        });
+    }
+    stripped
 }
 
 impl Entry {
@@ -31,17 +32,20 @@ impl Entry {
         values: &BTreeMap<String, Option<Value>>,
     ) -> Result<BTreeMap<String, Option<Value>>, KubeError> {
         let former = &self.former.text;
-        let each = values.iter().map(|(at, value)| {
-            let value =
-                value.as_ref().map(|value| pointer::resolved(value, former)).transpose().map_err(
-                    |missing| KubeError::Request {
+        values
+            .iter()
+            .map(|(at, value)| {
+                let resolved = value
+                    .as_ref()
+                    .map(|value| pointer::resolved(value, former))
+                    .transpose()
+                    .map_err(|missing| KubeError::Request {
                         doing: format!("cannot change {}", self.former.object),
                         why: format!("nothing stands at {missing}"),
-                    },
-                )?;
-            Ok((at.clone(), value))
-        });
-        each.collect()
+                    })?;
+                Ok((at.clone(), resolved))
+            })
+            .collect()
     }
 
     /// Returns the present object with these values, and without the defaults that the cluster has added to weir's
@@ -93,25 +97,25 @@ impl Entry {
         }
     }
 
-    fn is_foreign(&self, at: &str, pointer: &Pointer, now: &Value) -> Option<Left> {
+    fn is_foreign(&self, at: &str, pointer: &Pointer, now: &Value) -> Option<ForeignChange> {
         let (before, now) = (pointer.get(&self.former.text), pointer.get(now));
-        let given = self.given.get(at);
+        let announced = self.given.get(at);
         let is_ours = match now {
-            Some(now) => given.is_some_and(|given| given.contains(now)),
+            Some(now) => announced.is_some_and(|values| values.contains(now)),
             None => self.is_taken(pointer),
         };
-        let text = |value: Option<&Value>| value.map_or(NOTHING.to_owned(), Value::to_string);
-        (before != now && !is_ours).then(|| Left {
+        (before != now && !is_ours).then(|| ForeignChange {
             at: at.to_owned(),
-            before: text(before),
-            now: text(now),
+            before: before.map_or(NOTHING.to_owned(), Value::to_string),
+            now: now.map_or(NOTHING.to_owned(), Value::to_string),
         })
     }
 
     /// Returns true if weir has removed the value at a place.
     fn is_taken(&self, pointer: &Pointer) -> bool {
-        let mut given = self.given.iter();
-        given.any(|(at, given)| given.contains(&Value::Null) && Pointer::parse(at).takes(pointer))
+        self.given
+            .iter()
+            .any(|(at, values)| values.contains(&Value::Null) && Pointer::parse(at).takes(pointer))
     }
 
     /// Puts the object back; a dry run only lists what would be put back.
@@ -156,7 +160,7 @@ impl Entry {
             (became.put_back, became.left) = (Vec::new(), Vec::new());
             let now = object::now(inner, object)?;
             let Some(now) = now.filter(|now| now["metadata"]["uid"] == *self.former.uid) else {
-                became.left.push(Left {
+                became.left.push(ForeignChange {
                     at: String::new(),
                     before: format!("the object {}", self.former.uid),
                     now: "deleted, or another of its name".to_owned(),

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use weir_kube::{Cluster, KubeError, Removed, Wanted, manifest, remove, render};
+use weir_kube::{Cluster, KubeError, PodRequest, Removed, manifest, remove, render};
 
 use crate::changes;
 use crate::support::{Named, Test, tier};
@@ -59,6 +59,8 @@ pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 
 /// Creates a namespace for one test, and waits for its default service account.
 pub(crate) fn namespace(test: &Test, name: &str, labels: &str) -> Cluster {
+    // The test may have failed half-way before.
+    test.kubectl(&format!("delete namespace {name} --ignore-not-found"), "");
     test.kubectl(&format!("create namespace {name}"), "");
     if !labels.is_empty() {
         test.kubectl(&format!("label namespace {name} {labels}"), "");
@@ -70,8 +72,8 @@ pub(crate) fn namespace(test: &Test, name: &str, labels: &str) -> Cluster {
     connect(test, &format!("kubernetes:weir-test/{name}")).unwrap()
 }
 
-fn wanted() -> Wanted {
-    Wanted {
+fn wanted() -> PodRequest {
+    PodRequest {
         generators: 2,
         image: "localhost/weir:test".to_owned(),
         cpus: 1,
@@ -86,7 +88,7 @@ fn wanted() -> Wanted {
 }
 
 /// Starts generators, which must fail, and returns the error.
-fn refused(cluster: &Cluster, wanted: &Wanted) -> KubeError {
+fn refused(cluster: &Cluster, wanted: &PodRequest) -> KubeError {
     cluster.start(wanted, &AtomicBool::new(false)).expect_err("refused")
 }
 
@@ -171,7 +173,7 @@ fn contexts_are_named(test: &Test) {
 }
 
 fn what_is_rendered_is_valid(test: &Test) {
-    let all = Wanted {
+    let all = PodRequest {
         nodes: vec!["zone=a".parse().unwrap()],
         tolerations: vec!["dedicated=bench:NoSchedule".parse().unwrap(), "gpu".parse().unwrap()],
         proxy: Some("default/app=proxy".parse().unwrap()),
@@ -179,11 +181,11 @@ fn what_is_rendered_is_valid(test: &Test) {
         ..wanted()
     };
     for share_nodes in [false, true] {
-        let wanted = Wanted { share_nodes, ..all.clone() };
+        let wanted = PodRequest { share_nodes, ..all.clone() };
         let strict = "apply --dry-run=server --validate=strict --filename -";
-        let said = test.kubectl(strict, &render(&wanted, "default", "weir-1"));
+        let output = test.kubectl(strict, &render(&wanted, "default", "weir-1"));
         for made in ["job.batch/weir-1 created", "pod/weir-1-origin created"] {
-            assert!(said.contains(made), "{said}");
+            assert!(output.contains(made), "{output}");
         }
     }
 }
@@ -233,7 +235,7 @@ spec:
     );
     // A policy is in force some time after it was accepted.
     for _ in 0..50 {
-        let error = refused(&cluster, &Wanted { within: Duration::from_secs(1), ..wanted() });
+        let error = refused(&cluster, &PodRequest { within: Duration::from_secs(1), ..wanted() });
         if error.to_string().contains("no jobs here") {
             return assert!(matches!(error, KubeError::Refused { .. }), "{error}");
         }
@@ -259,15 +261,15 @@ fn what_refuses_pods_is_told(test: &Test) {
     let error = cluster.start(&wanted(), &AtomicBool::new(true)).unwrap_err();
     assert!(matches!(error, KubeError::Interrupted), "{error}");
     assert!(!error.is_input());
-    let left = remove(&cluster, true).unwrap();
-    assert!(left.iter().all(|one| one.kind == "Pod"), "the Job was removed: {left:?}");
+    let removed = remove(&cluster, true).unwrap();
+    assert!(removed.iter().all(|object| object.kind == "Pod"), "the Job was removed: {removed:?}");
 }
 
 fn generators_keep_apart(test: &Test) {
     add_node(test, "n1");
     add_node(test, "n2");
     let cluster = namespace(test, "apart", "");
-    let generous = Wanted { within: Duration::from_secs(60), ..wanted() };
+    let generous = PodRequest { within: Duration::from_secs(60), ..wanted() };
     let generators = std::thread::scope(|scope| {
         let kubelets = scope.spawn(|| {
             let placed = await_placed(test, "apart", 2);
@@ -288,10 +290,10 @@ fn generators_keep_apart(test: &Test) {
     let error = generators.agent(&pods[0], "1", Duration::from_secs(5)).unwrap_err();
     assert!(error.to_string().contains(&pods[0].name), "{error}");
     drop(generators);
-    let third = Wanted { generators: 3, ..wanted() };
+    let third = PodRequest { generators: 3, ..wanted() };
     let words = refused(&namespace(test, "third", ""), &third).to_string();
     assert!(words.contains("didn't match pod anti-affinity rules"), "{words}");
-    let shared = Wanted { share_nodes: true, generators: 3, ..wanted() };
+    let shared = PodRequest { share_nodes: true, generators: 3, ..wanted() };
     let cluster = namespace(test, "shared", "");
     std::thread::scope(|scope| {
         scope.spawn(|| await_placed(test, "shared", 3));
@@ -306,7 +308,7 @@ fn an_image_that_cannot_be_pulled_is_told(test: &Test) {
     add_node(test, "n1");
     add_node(test, "n2");
     let cluster = namespace(test, "image", "");
-    let generous = Wanted { within: Duration::from_secs(60), ..wanted() };
+    let generous = PodRequest { within: Duration::from_secs(60), ..wanted() };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (pod, _) = &await_placed(test, "image", 2)[1];
@@ -325,7 +327,7 @@ fn an_image_that_cannot_be_pulled_is_told(test: &Test) {
 
 fn everything_is_removed_by_its_label(test: &Test) {
     let cluster = namespace(test, "left", "");
-    let unplaced = Wanted { nodes: vec!["zone=nowhere".parse().unwrap()], ..wanted() };
+    let unplaced = PodRequest { nodes: vec!["zone=nowhere".parse().unwrap()], ..wanted() };
     test.kubectl("apply --filename -", &render(&unplaced, "left", "weir-killed"));
     // Not weir's, and to be left.
     test.kubectl("create job --namespace left other --image localhost/other", "");

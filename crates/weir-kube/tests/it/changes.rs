@@ -167,8 +167,8 @@ pub(crate) fn defaults_that_come_with_a_value_go_with_it(test: &Test) {
         "patch breakers settings --namespace defaults --subresource status --type merge --patch {status}"
     );
     test.kubectl(&words, "");
-    let said = not_taken(&cluster, &object).unwrap();
-    assert_eq!(said.as_deref(), Some("Accepted is False, Invalid: too-many"));
+    let rejection = not_taken(&cluster, &object).unwrap();
+    assert_eq!(rejection.as_deref(), Some("Accepted is False, Invalid: too-many"));
 }
 
 pub(crate) fn what_somebody_else_has_changed_is_told_and_left(test: &Test) {
@@ -221,24 +221,24 @@ pub(crate) fn what_a_killed_weir_has_changed_is_undone(test: &Test) {
     let held = undo(&cluster, folder.path(), false).unwrap_err();
     assert!(matches!(held, KubeError::Held { .. }), "{held}");
     // What a killed weir leaves is its folder, without a lock.
-    let left = tempfile::tempdir().unwrap();
-    let own = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap();
-    let copy = left.path().join(own.file_name());
+    let remains = tempfile::tempdir().unwrap();
+    let journal = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap();
+    let copy = remains.path().join(journal.file_name());
     weir_files::make_folders(&copy).unwrap();
-    fs::copy(own.path().join("journal.jsonl"), copy.join("journal.jsonl")).unwrap();
+    fs::copy(journal.path().join("journal.jsonl"), copy.join("journal.jsonl")).unwrap();
     std::mem::forget(changes);
-    let refused = open(&cluster, left.path()).unwrap_err();
+    let refused = open(&cluster, remains.path()).unwrap_err();
     assert!(matches!(refused, KubeError::LeftChanged { objects: 1, .. }), "{refused}");
     assert!(refused.hint().unwrap().contains("weir restore --on kubernetes:weir-test/killed"));
-    let shown = undo(&cluster, left.path(), true).unwrap();
+    let shown = undo(&cluster, remains.path(), true).unwrap();
     assert_eq!(shown[0].put_back, [SETTINGS]);
     assert_ne!(said(test, &object), before, "only shown");
-    assert_eq!(undo(&cluster, left.path(), false).unwrap(), shown);
+    assert_eq!(undo(&cluster, remains.path(), false).unwrap(), shown);
     assert_eq!(said(test, &object), before);
-    assert_eq!(undo(&cluster, left.path(), false).unwrap(), []);
-    drop(open(&cluster, left.path()).unwrap());
+    assert_eq!(undo(&cluster, remains.path(), false).unwrap(), []);
+    drop(open(&cluster, remains.path()).unwrap());
     // Of another cluster's journal nothing is believed here: it has a folder of its own.
-    assert_eq!(undo(&cluster, &left.path().join("nothing"), false).unwrap(), []);
+    assert_eq!(undo(&cluster, &remains.path().join("nothing"), false).unwrap(), []);
 }
 
 /// Creates a Deployment of one pod. Tests report that the pod runs in place of a kubelet.
@@ -353,7 +353,7 @@ pub(crate) fn rights_to_change_objects_are_named(test: &Test) {
     changes.set(&objects[0], &values([(SETTINGS, Some("50"))])).unwrap();
     assert!(changes.put_back()[0].is_whole());
     // Granted for these, and for no other.
-    let other = ObjectRef { name: "other".to_owned(), ..objects[0].clone() };
-    let used = Used { changed: vec![other], asked: Vec::new(), asks: Asks::Command };
+    let unrelated = ObjectRef { name: "other".to_owned(), ..objects[0].clone() };
+    let used = Used { changed: vec![unrelated], asked: Vec::new(), asks: Asks::Command };
     assert!(guest.check_changes(&used).is_err());
 }

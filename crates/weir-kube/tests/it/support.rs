@@ -25,41 +25,48 @@ struct Missing(String);
 /// due to other work on this machine, are run once more at the end, and are named. If `KUBE_TESTS` is set, only tests
 /// are run whose names contain it, or one of its comma-separated words.
 pub(crate) fn tier(name: &str, nodes: Option<&Nodes<'_>>, prepare: fn(&Test), tests: &[Named]) {
-    let tell = |what: String| {
-        let line = format!("kubernetes: {name} tier: {what}\n");
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
-    };
     let test = match Test::up(&format!("kube-{name}"), nodes) {
         Ok(test) => test,
-        Err(why) => return tell(format!("did not run: {why}")),
+        Err(why) => return print_line(name, &format!("did not run: {why}")),
     };
     prepare(&test);
     let only = std::env::var("KUBE_TESTS").unwrap_or_default();
     let (mut times, mut failed) = (Vec::new(), Vec::new());
-    let is_asked = |name: &str| only.split(',').any(|word| name.contains(word));
-    for (name, run) in tests.iter().filter(|(name, _)| is_asked(name)) {
+    let wanted = tests.iter().filter(|(name, _)| only.split(',').any(|word| name.contains(word)));
+    for (test_name, run) in wanted {
         let began = Instant::now();
         let ended = catch_unwind(AssertUnwindSafe(|| run(&test))).err();
         match ended.as_ref().map(|payload| payload.downcast_ref()) {
-            Some(Some(Missing(what))) => tell(format!("{name} did not run: {what}")),
+            Some(Some(Missing(what))) => {
+                print_line(name, &format!("{test_name} did not run: {what}"));
+            }
             ended => {
-                times.push((began.elapsed().as_secs(), *name));
-                failed.extend(ended.map(|_| (*name, *run)));
+                times.push((began.elapsed().as_secs(), *test_name));
+                failed.extend(ended.map(|_| (*test_name, *run)));
             }
         }
     }
     if failed.len() <= MOST_AGAIN {
-        failed.retain(|(name, run)| {
-            tell(format!("{name} failed, and runs once more"));
+        failed.retain(|(test_name, run)| {
+            print_line(name, &format!("{test_name} failed, and runs once more"));
             catch_unwind(AssertUnwindSafe(|| run(&test))).is_err()
         });
     }
     times.sort_unstable_by(|one, other| other.cmp(one));
-    let longest = |(seconds, name): &(u64, &str)| format!("{name} {seconds} s");
-    let longest: Vec<String> = times.iter().take(3).map(longest).collect();
-    tell(format!("ran {} tests ({})", times.len(), longest.join(", ")));
+    let longest: Vec<String> =
+        times.iter().take(3).map(|(seconds, name)| format!("{name} {seconds} s")).collect();
+    print_line(name, &format!("ran {} tests ({})", times.len(), longest.join(", ")));
     let failed: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
     assert!(failed.is_empty(), "failed: {failed:?}");
+}
+
+fn trimmed_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().to_owned()
+}
+
+fn print_line(tier: &str, message: &str) {
+    let line = format!("kubernetes: {tier} tier: {message}\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 /// The nodes of a cluster.
@@ -118,10 +125,9 @@ impl Test {
     /// Returns a program that `scripts/kube` has built. If it has not, the test ends as not run.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         let output = script().args(["program", name]).output().unwrap();
-        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         match output.status.code() {
-            Some(0) => words(&output.stdout).into(),
-            _ => resume_unwind(Box::new(Missing(words(&output.stderr)))),
+            Some(0) => trimmed_text(&output.stdout).into(),
+            _ => resume_unwind(Box::new(Missing(trimmed_text(&output.stderr)))),
         }
     }
 
@@ -189,7 +195,7 @@ impl Test {
     pub(crate) fn kubectl(&self, words: &str, input: &str) -> String {
         let mut command = self.command("kubectl");
         command.args(words.split_whitespace());
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use weir_agent::message::{ArmJob, ArmStarted, OriginJob, OriginListener};
 use weir_model::room;
-use weir_model::study::{Arm, ExternalSpec, LoadSpec, Study, Taken, TakenFrom};
+use weir_model::study::{Arm, ExternalSpec, LoadSpec, Reduction, Study, TakenFrom};
 
 use super::{Bench, STOCK_NOFILE};
 use crate::LabError;
@@ -89,8 +89,8 @@ impl Bench<'_> {
             return Ok(self.study.origin.address);
         }
         let roles = (Role::Origin, Role::Proxy);
-        let taken = Taken::percent_of(arm.taken, TakenFrom::Origin);
-        let address = self.hosts.host(roles.0).ask(OriginListener { slot, taken })?;
+        let percent = Reduction::percent_of(arm.taken, TakenFrom::Origin);
+        let address = self.hosts.host(roles.0).ask(OriginListener { slot, taken: percent })?;
         self.hosts.own_address(roles, slot, address, others).map(Some)
     }
 

@@ -10,12 +10,12 @@ impl Arms<'_> {
     /// Returns the known pods of these arms: those of the workload that the study names, else `named`, which are pods
     /// of all arms.
     pub(crate) fn pods(&self, arms: &[ArmId], named: Option<&ArmPods>) -> Vec<ArmPods> {
-        let own: Vec<ArmPods> = arms
+        let controlled_pods: Vec<ArmPods> = arms
             .iter()
             .filter_map(|id| {
                 let controlled = self.controlled.as_ref()?;
-                let place = (self.running.get(id)?.slot + self.moved) % controlled.instances();
-                let (cluster, workload, container) = controlled.pods(place)?;
+                let index = (self.running.get(id)?.slot + self.moved) % controlled.instances();
+                let (cluster, workload, container) = controlled.pods(index)?;
                 Some(ArmPods {
                     cluster: cluster.clone(),
                     of: PodsOf::Workload(workload.clone(), container.map(str::to_owned)),
@@ -23,6 +23,10 @@ impl Arms<'_> {
                 })
             })
             .collect();
-        if own.is_empty() { named.cloned().into_iter().collect() } else { own }
+        if controlled_pods.is_empty() {
+            named.cloned().into_iter().collect()
+        } else {
+            controlled_pods
+        }
     }
 }

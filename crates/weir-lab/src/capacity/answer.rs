@@ -77,8 +77,7 @@ impl Frame {
 }
 
 fn is_of_connections(arm: &Searched) -> bool {
-    let of = arm.ceiling.map(|ceiling| ceiling.of);
-    of == Some(CeilingOf::Connections)
+    arm.ceiling.map(|ceiling| ceiling.of) == Some(CeilingOf::Connections)
 }
 
 /// Returns `number` if it is finite, as records need, and otherwise `otherwise`: a rate that never broke is known only

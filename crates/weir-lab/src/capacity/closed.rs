@@ -8,6 +8,7 @@
 use weir_model::record::{SliceRecord, TrialRecord};
 
 use super::CLOSED;
+use super::seen::sum_of;
 
 /// Number of blocks of the loop with half the connections.
 const HALF: u32 = 5;
@@ -179,10 +180,9 @@ impl ClosedLoops {
 
 /// Returns true if the machine stood still, or the generator was throttled, for more than [`HELD_UP`] of a loop's time.
 fn is_held_up(slices: &[SliceRecord]) -> bool {
-    let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(of).sum::<u64>() as f64;
-    let held_up_ns = sum(|slice| slice.held_up.worst_ns());
-    let throttled_ns = sum(|slice| slice.throttled_ns);
-    held_up_ns.max(throttled_ns) > HELD_UP * sum(|slice| slice.measured_ns)
+    let held_up_ns = sum_of(slices, |slice| slice.held_up.worst_ns());
+    let throttled_ns = sum_of(slices, |slice| slice.throttled_ns);
+    held_up_ns.max(throttled_ns) > HELD_UP * sum_of(slices, |slice| slice.measured_ns)
 }
 
 /// Returns the completed requests per second.

@@ -45,10 +45,9 @@ struct HeldBack {
 
 impl HeldBack {
     fn add(&mut self, trial: &TrialRecord) {
-        let sum = |of: fn(&SliceRecord) -> u64| trial.slices.iter().map(of).sum::<u64>() as f64;
-        self.throttled_ns += sum(|slice| slice.throttled_ns);
-        self.steal_ns += sum(|slice| slice.generator_steal_ns);
-        self.whole_ns += sum(|slice| slice.whole_ns).max(1.0);
+        self.throttled_ns += sum_of(&trial.slices, |slice| slice.throttled_ns);
+        self.steal_ns += sum_of(&trial.slices, |slice| slice.generator_steal_ns);
+        self.whole_ns += sum_of(&trial.slices, |slice| slice.whole_ns).max(1.0);
     }
 
     fn is_much(&self, generators: f64) -> bool {
@@ -112,13 +111,13 @@ impl Frame {
         } else {
             self.busiest(slices, whole_ns)
         };
-        let seen = (busy >= NEAR).then(|| CeilingRecord { of, rate: rate / busy.min(1.0) });
-        let known = self.most.map(|rate| CeilingRecord { of: CeilingOf::Generator, rate });
-        let told = study
+        let busy = (busy >= NEAR).then(|| CeilingRecord { of, rate: rate / busy.min(1.0) });
+        let generator = self.most.map(|rate| CeilingRecord { of: CeilingOf::Generator, rate });
+        let origin = study
             .origin
             .at_most()
             .map(|rate| CeilingRecord { of: CeilingOf::Origin, rate: rate / share(slices) });
-        [connections, seen, known, told]
+        [connections, busy, generator, origin]
             .into_iter()
             .flatten()
             .min_by(|a, b| a.rate.total_cmp(&b.rate))
@@ -128,7 +127,6 @@ impl Frame {
     /// their CPU times are added.
     fn busiest(&self, slices: &[SliceRecord], whole_ns: f64) -> (CeilingOf, f64) {
         let cpus = &self.header.cpus;
-        let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(of).sum::<u64>() as f64;
         let spins = self
             .header
             .study
@@ -140,18 +138,24 @@ impl Frame {
 
             0.0
         } else {
-            sum(|slice| slice.generator_cpu_ns)
+            sum_of(slices, |slice| slice.generator_cpu_ns)
         };
-        let origin_ns = sum(|slice| slice.origin_cpu_ns);
+        let origin_ns = sum_of(slices, |slice| slice.origin_cpu_ns);
         let (_, shared) = self.header.shared_cpus();
         let (generators, origins) = (self.header.generator_cpus(), cpus.origin.cpus().len());
-        let of = if generator_ns >= origin_ns { CeilingOf::Generator } else { CeilingOf::Origin };
-        let used = |ns: f64, count: usize| ns / (whole_ns * count.max(1) as f64);
-        let (generator, origin) = (used(generator_ns, generators), used(origin_ns, origins));
+        let busier =
+            if generator_ns >= origin_ns { CeilingOf::Generator } else { CeilingOf::Origin };
+        let (generator, origin) = (
+            busy_share(generator_ns, whole_ns, generators),
+            busy_share(origin_ns, whole_ns, origins),
+        );
         match shared {
             0 if generator >= origin => (CeilingOf::Generator, generator),
             0 => (CeilingOf::Origin, origin),
-            _ => (of, used(generator_ns + origin_ns, generators + origins - shared)),
+            _ => (
+                busier,
+                busy_share(generator_ns + origin_ns, whole_ns, generators + origins - shared),
+            ),
         }
     }
 
@@ -181,16 +185,15 @@ impl Frame {
     }
 
     fn seen(&self, trial: &TrialRecord) -> Window {
-        let sum = |of: fn(&SliceRecord) -> u64| trial.slices.iter().map(of).sum::<u64>() as f64;
-        let seconds = sum(|slice| slice.measured_ns) / 1e9;
+        let seconds = sum_of(&trial.slices, |slice| slice.measured_ns) / 1e9;
         let study = &self.header.study;
         let limits = study.capacity.iter().zip(&trial.bad);
         Window {
             bad: trial.bad.clone(),
             value: limits.map(|(limit, bad)| value(trial, limit, *bad)).collect(),
-            due: sum(|slice| slice.due) / seconds,
+            due: sum_of(&trial.slices, |slice| slice.due) / seconds,
             sent: if self.is_generators(trial) { SENT } else { 1.0 },
-            completed: sum(|slice| slice.completed) / seconds,
+            completed: sum_of(&trial.slices, |slice| slice.completed) / seconds,
             is_held_up: trial.stood_still(&study.capacity),
         }
     }
@@ -221,9 +224,8 @@ impl Frame {
 
     /// Returns true if the result of a trial is due to the generator rather than the arm.
     fn is_generators(&self, trial: &TrialRecord) -> bool {
-        let sum = |of: fn(&SliceRecord) -> u64| trial.slices.iter().map(of).sum::<u64>() as f64;
-        let due = sum(|slice| slice.due);
-        let offered = sum(|slice| slice.sent + slice.queued + slice.dropped);
+        let due = sum_of(&trial.slices, |slice| slice.due);
+        let offered = sum_of(&trial.slices, |slice| slice.sent + slice.queued + slice.dropped);
         if (due - offered).abs() > MISSING * due {
             return true;
         }
@@ -252,10 +254,20 @@ impl Frame {
     }
 }
 
+/// Sums a count over the slices.
+pub(super) fn sum_of(slices: &[SliceRecord], count: fn(&SliceRecord) -> u64) -> f64 {
+    slices.iter().map(count).sum::<u64>() as f64
+}
+
+/// Returns the share of the time for which so many CPUs were busy.
+fn busy_share(busy_ns: f64, whole_ns: f64, cpus: usize) -> f64 {
+    busy_ns / (whole_ns * cpus.max(1) as f64)
+}
+
 /// Returns the requests to the origin for each response of the arm: less than 1 if a cache answers some.
 fn share(slices: &[SliceRecord]) -> f64 {
-    let sum = |of: fn(&SliceRecord) -> u64| slices.iter().map(of).sum::<u64>() as f64;
-    let share = sum(|slice| slice.origin_requests) / sum(|slice| slice.completed_whole);
+    let share = sum_of(slices, |slice| slice.origin_requests)
+        / sum_of(slices, |slice| slice.completed_whole);
     if share > 0.0 && share < 1.0 { share } else { 1.0 }
 }
 
@@ -309,20 +321,24 @@ mod tests {
         TrialRecord { bad: vec![bad], slices: vec![slice], ..fixture::trial("closed", "stock", 1) }
     }
 
+    fn sent_shares(frame: &Frame, trials: &[TrialRecord]) -> Vec<f64> {
+        let mut windows = Windows::default();
+        trials.iter().for_each(|trial| frame.put(&mut windows, trial));
+        windows.seen.iter().map(|window| window.sent).collect()
+    }
+
     #[test]
     fn what_a_quota_broke_is_the_generators_in_whichever_window_it_is_counted() {
         let mut study = fixture::study(vec![fixture::arm("stock", ArmRole::Baseline, &[])]);
         study.capacity = Limit::parse_all("p90 < 30ms").expect("a limit");
         let frame = Frame::new(&fixture::header(study), None);
-        let sent = |all: &[TrialRecord]| -> Vec<f64> {
-            let mut windows = Windows::default();
-            all.iter().for_each(|one| frame.put(&mut windows, one));
-            windows.seen.iter().map(|seen| seen.sent).collect()
-        };
         let broken = window(0, 0.8);
-        let kept = window(0, 0.0);
-        assert_eq!(sent(&[broken.clone(), kept.clone()]), [1.0, 1.0]);
-        let told = window(60 * MS, 0.0);
-        assert_eq!(sent(&[kept, broken.clone(), told, broken]), [1.0, SENT, 1.0, SENT]);
+        let quiet = window(0, 0.0);
+        assert_eq!(sent_shares(&frame, &[broken.clone(), quiet.clone()]), [1.0, 1.0]);
+        let throttled = window(60 * MS, 0.0);
+        assert_eq!(
+            sent_shares(&frame, &[quiet, broken.clone(), throttled, broken]),
+            [1.0, SENT, 1.0, SENT]
+        );
     }
 }

@@ -36,8 +36,8 @@ pub(crate) fn trials_s(study: &Study, closed_s: f64) -> f64 {
         return usual_s;
     };
     let arms = study.arms.len().max(1);
-    let budget = budget.saturating_sub(ENDING + switching(study, arms));
-    (budget.as_secs_f64() / (1.0 + BESIDE) / arms as f64 - closed_s).max(0.0)
+    let remaining = budget.saturating_sub(ENDING + switching(study, arms));
+    (remaining.as_secs_f64() / (1.0 + BESIDE) / arms as f64 - closed_s).max(0.0)
 }
 
 /// Returns the additional seconds of trials for an arm that has not carried any hold. They are 0 with a budget; without
@@ -112,23 +112,25 @@ pub(crate) fn enough_s(study: &Study, passed: Duration, more_s: f64) -> Option<f
 /// Returns the time that each of `arms` arms has left if the run has worked for `passed`; `None` if the study has no
 /// budget.
 pub(crate) fn share_of_budget(study: &Study, passed: Duration, arms: usize) -> Option<Duration> {
-    let left = study.budget?.saturating_sub(passed + ENDING);
-    Some(left / (arms as u32).max(1))
+    let remaining = study.budget?.saturating_sub(passed + ENDING);
+    Some(remaining / (arms as u32).max(1))
 }
 
 /// Divides `left_s` among arms in proportion to the seconds that each has not used of its share. The arm `first`, if
 /// any, gets at least the given seconds.
 pub(crate) fn parts_s(left_s: f64, unused_s: &[f64], first: Option<(ArmId, f64)>) -> Vec<f64> {
     let all_s = unused_s.iter().sum::<f64>().max(1e-9);
-    let part_s = |unused_s: f64| left_s * unused_s / all_s;
     let Some((first, least_s)) = first else {
-        return unused_s.iter().copied().map(part_s).collect();
+        return unused_s.iter().map(|unused_s| left_s * unused_s / all_s).collect();
     };
-    let first_s = least_s.max(part_s(unused_s[first]));
+    let first_s = least_s.max(left_s * unused_s[first] / all_s);
     let others_s = (all_s - unused_s[first]).max(1e-9);
-    let others_part_s = |unused_s: f64| (left_s - first_s) * unused_s / others_s;
     (unused_s.iter().enumerate())
-        .map(|(arm, unused_s)| if arm == first { first_s } else { others_part_s(*unused_s) })
+        .map(
+            |(arm, unused_s)| {
+                if arm == first { first_s } else { (left_s - first_s) * unused_s / others_s }
+            },
+        )
         .collect()
 }
 
@@ -140,11 +142,12 @@ pub(crate) fn of_trials_s(time: Duration) -> f64 {
 /// Estimates how long the searches take from here on, if the run has worked for `passed`: no longer than its budget.
 pub(crate) fn left(frame: &Frame, arms: &[Searched], passed: Duration) -> Duration {
     let study = &frame.header.study;
-    let each = arms.iter().map(|arm| arm.left_s().unwrap_or_else(|| likely_s(study)));
+    let searches_s = arms.iter().map(|arm| arm.left_s().unwrap_or_else(|| likely_s(study)));
     let new = arms.iter().filter(|arm| arm.left_s().is_none()).count();
-    let left = Duration::from_secs_f64((1.0 + BESIDE) * each.sum::<f64>()) + switching(study, new);
+    let estimate =
+        Duration::from_secs_f64((1.0 + BESIDE) * searches_s.sum::<f64>()) + switching(study, new);
     let most = study.budget.map(|budget| budget.saturating_sub(passed));
-    left.min(most.unwrap_or(left))
+    estimate.min(most.unwrap_or(estimate))
 }
 
 fn hold_s(study: &Study) -> f64 {

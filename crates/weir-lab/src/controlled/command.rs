@@ -27,14 +27,14 @@ pub(super) fn run(key: &str, program: &str, words: &[String]) -> Result<String, 
         let (Some(out), Some(mut err)) = streams else {
             return;
         };
-        let said = std::thread::spawn(move || {
-            let mut said = String::new();
-            let _ = err.read_to_string(&mut said);
-            said
+        let reader = std::thread::spawn(move || {
+            let mut stderr = String::new();
+            let _ = err.read_to_string(&mut stderr);
+            stderr
         });
         let mut text = Vec::new();
         let _ = out.take(MOST_PRINTED).read_to_end(&mut text);
-        let _ = done.send((text, said.join().unwrap_or_default()));
+        let _ = done.send((text, reader.join().unwrap_or_default()));
     });
     let printed = is_done.recv_timeout(WITHIN);
     if printed == Err(RecvTimeoutError::Timeout) {
@@ -43,7 +43,7 @@ pub(super) fn run(key: &str, program: &str, words: &[String]) -> Result<String, 
     let status = child.wait().map_err(|error| failed(error.to_string()))?;
     match printed {
         Ok((text, _)) if status.success() => Ok(String::from_utf8_lossy(&text).into_owned()),
-        Ok((_, said)) => Err(failed(format!("{status}: {}", said.trim()))),
+        Ok((_, stderr)) => Err(failed(format!("{status}: {}", stderr.trim()))),
         Err(_) => Err(failed(format!("no end within {} s", WITHIN.as_secs()))),
     }
 }
@@ -52,11 +52,14 @@ pub(super) fn run(key: &str, program: &str, words: &[String]) -> Result<String, 
 mod tests {
     use super::*;
 
+    fn run_shell(line: &str) -> Result<String, LabError> {
+        run("read", "sh", &["-c".to_owned(), line.to_owned()])
+    }
+
     #[test]
     fn what_a_command_prints_is_read_unless_it_fails() {
-        let shell = |line: &str| run("read", "sh", &["-c".to_owned(), line.to_owned()]);
-        assert_eq!(shell("echo a; echo b >&2").unwrap(), "a\n");
-        let error = shell("echo no such file >&2; exit 3").unwrap_err();
+        assert_eq!(run_shell("echo a; echo b >&2").unwrap(), "a\n");
+        let error = run_shell("echo no such file >&2; exit 3").unwrap_err();
         assert!(error.to_string().contains("no such file"), "{error}");
         assert!(run("read", "/nonexistent/program", &[]).is_err());
     }

@@ -7,11 +7,11 @@ use serde_json::Value;
 use weir_kube::{Asks, Changes, ObjectRef, Used, VALUE};
 use weir_model::record::ObjectRecord;
 use weir_model::study::{
-    Arm, ExternalSpec, InstanceSpec, LoadSpec, ProxySpec, Settings, Study, server_name,
+    Arm, ExternalSpec, InstanceSpec, LoadSpec, ProxySpec, Settings, Study, SysctlMeans, server_name,
 };
-use weir_parameters::controller::{Given, NODE, Placed, Reads};
+use weir_parameters::controller::{ControllerMeans, NODE, Placed, Reads};
 use weir_parameters::{Catalog, Controller};
-use weir_sut::Meeting;
+use weir_sut::RequestRoute;
 
 use super::{WORKLOAD, command};
 use crate::LabError;
@@ -22,7 +22,7 @@ pub(super) struct Instance {
     /// Objects by their names in the controller's file.
     pub(super) objects: BTreeMap<String, ObjectRef>,
     /// The objects and the means of kernel settings, in the form that `Controller::placed` takes.
-    means: Given,
+    means: ControllerMeans,
     /// Command that prints the configuration of the instance's proxy; empty: it is read from the pods.
     pub(super) read: Vec<String>,
     /// Command that restarts the controller if it reads an object only at its start; empty: its pods are replaced.
@@ -50,30 +50,30 @@ impl Instance {
         arm: &Arm,
     ) -> Vec<Change> {
         let placed = controller.placed(catalog, &arm.settings, &self.means);
-        let each = placed.iter().filter_map(|one| {
-            let (object, at) = match &*one.object {
+        let changes = placed.iter().filter_map(|setting| {
+            let (object, at) = match &*setting.object {
                 NODE => {
-                    let sysctl = one.at.trim_start_matches('/');
+                    let sysctl = setting.at.trim_start_matches('/');
                     (ObjectRef::of_node("", sysctl, ""), VALUE.to_owned())
                 }
-                named => (self.objects.get(named)?.clone(), one.at.clone()),
+                named => (self.objects.get(named)?.clone(), setting.at.clone()),
             };
-            Some((object, at, one.value.clone()))
+            Some((object, at, setting.value.clone()))
         });
-        each.chain(self.starts_pods_anew(&placed)).collect()
+        changes.chain(self.starts_pods_anew(&placed)).collect()
     }
 
     /// Returns a change of the pods' template that differs whenever settings of their nodes do, so that pods are
     /// replaced: a program reads some of them, such as the length of the accept queue, only when it starts.
     fn starts_pods_anew(&self, placed: &[Placed]) -> Option<Change> {
-        let said: Vec<String> = placed
+        let sysctls: Vec<String> = placed
             .iter()
-            .filter(|one| one.object == NODE)
-            .map(|one| format!("{}={}", one.at.trim_start_matches('/'), one.value))
+            .filter(|setting| setting.object == NODE)
+            .map(|setting| format!("{}={}", setting.at.trim_start_matches('/'), setting.value))
             .collect();
         let workload = self.objects.get(WORKLOAD)?.clone();
-        let said = Value::String(said.join(" "));
-        (said != "").then(|| (workload, NODES_HAVE.to_owned(), said))
+        let text = Value::String(sysctls.join(" "));
+        (text != "").then(|| (workload, NODES_HAVE.to_owned(), text))
     }
 
     /// Returns true if the controller reads some object only at its start, arms set something in that object, and it
@@ -106,10 +106,12 @@ impl Instance {
 
     /// Returns a text that differs whenever values that are read only at start do; `None`: the text from before weir.
     pub(super) fn said_of(&self, controller: &Controller, placed: &[Change]) -> Option<Value> {
-        let is_read_once = |one: &ObjectRef| self.after(controller).any(|after| after == one);
-        let own = placed.iter().filter(|(object, ..)| is_read_once(object));
-        let own: Vec<String> = own.map(|(_, at, value)| format!("{at}={value}")).collect();
-        (!own.is_empty()).then(|| Value::String(own.join(" ")))
+        let values: Vec<String> = placed
+            .iter()
+            .filter(|(object, ..)| self.after(controller).any(|after| after == object))
+            .map(|(_, at, value)| format!("{at}={value}"))
+            .collect();
+        (!values.is_empty()).then(|| Value::String(values.join(" ")))
     }
 
     /// Records what the objects contained before weir changed them, at every place that some arm sets. Lists of a
@@ -119,9 +121,9 @@ impl Instance {
         if let Some((object, at)) = self.starts_anew(controller) {
             sites.entry(object).or_default().insert(at);
         }
-        let of = |(object, places): (&ObjectRef, &BTreeSet<String>)| {
+        let records = sites.iter().filter_map(|(object, places)| {
             let before = changes.before(object)?;
-            let places = places.iter().filter(|at| {
+            let values = places.iter().filter(|at| {
                 let is_of_pods = object.api == "apps/v1" && !weir_kube::whole(at).1.is_empty();
                 !is_of_pods
             });
@@ -130,11 +132,11 @@ impl Instance {
                 resource: object.resource.clone(),
                 namespace: object.namespace.clone(),
                 name: object.name.clone(),
-                before: places.map(|at| object.held(before, at)).collect(),
+                before: values.map(|at| object.held(before, at)).collect(),
             };
             (!object.is_of_node() && !record.before.is_empty()).then_some(record)
-        };
-        sites.iter().filter_map(of).collect()
+        });
+        records.collect()
     }
 
     /// Runs the study's command that restarts the controller, if an object that the controller reads only at its start
@@ -153,18 +155,18 @@ impl Instance {
     /// Returns all changes for an arm, including those that restart the controller.
     fn changes(&self, controller: &Controller, catalog: &Catalog, arm: &Arm) -> Vec<Change> {
         let mut changes = self.placed(controller, catalog, arm);
-        let said = self.said_of(controller, &changes);
-        let by = self.starts_anew(controller).zip(said);
+        let values = self.said_of(controller, &changes);
+        let by = self.starts_anew(controller).zip(values);
         changes.extend(by.map(|((object, at), value)| (object, at, value)));
         changes
     }
 }
 
 /// Returns the request that a study's first load sends to a proxy.
-pub(super) fn meeting(study: &Study, at: SocketAddr) -> Meeting {
+pub(super) fn meeting(study: &Study, at: SocketAddr) -> RequestRoute {
     let flow = study.loads.first().map(|load| &load.main);
     let target = flow.and_then(|flow| flow.requests.first());
-    Meeting {
+    RequestRoute {
         at,
         is_secure: study.loads.iter().all(LoadSpec::is_secure),
         host: flow.map_or_else(String::new, |flow| server_name(flow).to_owned()),
@@ -173,13 +175,26 @@ pub(super) fn meeting(study: &Study, at: SocketAddr) -> Meeting {
 }
 
 /// Returns the instances that a study names, the proxy's own first.
-pub(super) fn instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Instance> {
+pub(super) fn read_instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Instance> {
     let (Some(spec), Some(at)) = (&proxy.controller, &proxy.external) else {
         return Vec::new();
     };
-    let of = |(at, of): (&ExternalSpec, &InstanceSpec)| Instance {
+    std::iter::once(at)
+        .chain(spec.beside.iter().map(|beside| &beside.at))
+        .zip(spec.instances())
+        .map(|(at, instance)| read_instance(at, instance, controller, spec.sysctls))
+        .collect()
+}
+
+fn read_instance(
+    at: &ExternalSpec,
+    spec: &InstanceSpec,
+    controller: &Controller,
+    sysctls: SysctlMeans,
+) -> Instance {
+    Instance {
         at: at.clone(),
-        objects: of
+        objects: spec
             .objects
             .iter()
             .filter_map(|(role, text)| {
@@ -188,30 +203,25 @@ pub(super) fn instances(proxy: &ProxySpec, controller: &Controller) -> Vec<Insta
                     api: kind.api.clone(),
                     kind: kind.kind.clone(),
                     resource: kind.resource.clone(),
-                    namespace: namespace.unwrap_or(&of.namespace).to_owned(),
+                    namespace: namespace.unwrap_or(&spec.namespace).to_owned(),
                     name: name.to_owned(),
                 };
                 Some((role.clone(), object))
             })
             .collect(),
-        means: Given::of(&of.objects, spec.sysctls),
-        read: of.read.clone(),
-        restart: of.restart.clone(),
+        means: ControllerMeans::of(&spec.objects, sysctls),
+        read: spec.read.clone(),
+        restart: spec.restart.clone(),
         sites: BTreeMap::new(),
         before: Settings::new(),
         replicas: None,
-    };
-    std::iter::once(at)
-        .chain(spec.beside.iter().map(|one| &one.at))
-        .zip(spec.instances())
-        .map(of)
-        .collect()
+    }
 }
 
 /// Returns controller and instances of a study's proxy; `None` if it has no controller.
 fn known(proxy: &ProxySpec) -> Option<(&'static Controller, Vec<Instance>)> {
     let controller = Controller::named(&proxy.controller.as_ref()?.is)?;
-    Some((controller, instances(proxy, controller)))
+    Some((controller, read_instances(proxy, controller)))
 }
 
 /// Returns the workloads of the proxies of a study's controller, as far as the study names them.
@@ -229,12 +239,12 @@ pub(crate) fn workloads_of(study: &Study) -> Vec<ObjectRef> {
 pub fn rights_of(study: &Study, catalog: &Catalog, user: &str) -> String {
     let controller = known(&study.proxy).map(|(controller, _)| controller);
     controller.map_or_else(String::new, |controller| {
-        weir_kube::manifest_of(&used(study, controller, catalog), user)
+        weir_kube::manifest_of(&list_used(study, controller, catalog), user)
     })
 }
 
 /// Returns the objects of others that a study changes or reads.
-pub(super) fn used(study: &Study, controller: &Controller, catalog: &Catalog) -> Used {
+pub(super) fn list_used(study: &Study, controller: &Controller, catalog: &Catalog) -> Used {
     let mut used = Used {
         changed: Vec::new(),
         asked: Vec::new(),
@@ -243,7 +253,7 @@ pub(super) fn used(study: &Study, controller: &Controller, catalog: &Catalog) ->
             Reads::Port(_) => Asks::Port,
         },
     };
-    for instance in instances(&study.proxy, controller) {
+    for instance in read_instances(&study.proxy, controller) {
         let changed: BTreeSet<ObjectRef> = study
             .arms
             .iter()

@@ -44,8 +44,7 @@ pub(super) fn check(
         return Ok(());
     };
     let pods = weir_kube::of_pods(cluster, workload, HOST_NETWORK)?;
-    let own = pods.iter().find(|(_, says)| *says != Some(Value::Bool(true)));
-    match own {
+    match pods.iter().find(|(_, says)| *says != Some(Value::Bool(true))) {
         None => Ok(()),
         Some((pod, _)) => Err(LabError::Controller(format!(
             "pod {pod} has a network namespace of its own (no `hostNetwork`), so `{}` of its node would not reach it: write \
@@ -79,9 +78,10 @@ pub(super) fn set(
         .collect();
     changes.reach(&objects)?;
     for object in &objects {
-        let mut own = placed.iter();
-        let own = own.find(|(site, ..)| site.is_of_node() && site.resource == object.resource);
-        let value = own.map(|(.., value)| value.clone());
+        let value = placed
+            .iter()
+            .find(|(site, ..)| site.is_of_node() && site.resource == object.resource)
+            .map(|(.., value)| value.clone());
         changes.set(object, &BTreeMap::from([(VALUE.to_owned(), value)]))?;
     }
     Ok(())

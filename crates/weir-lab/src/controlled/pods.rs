@@ -30,10 +30,10 @@ pub(super) fn levels(
 ) -> Result<Vec<(String, String)>, KubeError> {
     let at = place.at_of(container);
     let in_pod = at.strip_prefix(TEMPLATE);
-    let told = format!("{}{}", in_pod.unwrap_or("/spec"), place.told_by);
-    let found = weir_kube::of_pods(cluster, workload, &told)?;
-    let count = found.len().to_string();
-    let said = found.into_iter().map(|(pod, value)| {
+    let path = format!("{}{}", in_pod.unwrap_or("/spec"), place.told_by);
+    let values = weir_kube::of_pods(cluster, workload, &path)?;
+    let count = values.len().to_string();
+    let levels = values.into_iter().map(|(pod, value)| {
         let level = match (in_pod, value) {
             (None, _) => count.clone(),
             (Some(_), Some(value)) => place.level_of(row, &value),
@@ -41,27 +41,26 @@ pub(super) fn levels(
         };
         (pod, level)
     });
-    let said: Vec<(String, String)> = said.collect();
     let Some(limit) = place.group else {
-        return Ok(said);
+        return Ok(levels.collect());
     };
-    let ask = |files: &[&str]| {
-        let words = ["cat"].iter().chain(files).map(ToString::to_string);
-        let words: Vec<String> = words.collect();
-        weir_kube::in_pods(cluster, workload, container, &words).ok()
-    };
-    let [newer, older] = files(limit);
     // A container in which neither can be read is believed what it was made with.
-    let told = ask(newer).or_else(|| ask(older)).unwrap_or_default();
-    Ok(said
+    let texts = files(limit)
         .into_iter()
-        .map(|(pod, said)| {
-            let own = told.iter().find(|(of, _)| *of == pod);
-            let found = own.and_then(|(_, text)| limit_of(limit, text)).map(|limit| match limit {
-                Some(text) => row.check(&text).unwrap_or(text),
-                None => place.absent.clone(),
-            });
-            (pod, found.unwrap_or(said))
+        .find_map(|files| {
+            let words: Vec<String> = ["cat"].iter().chain(files).map(ToString::to_string).collect();
+            weir_kube::in_pods(cluster, workload, container, &words).ok()
+        })
+        .unwrap_or_default();
+    Ok(levels
+        .map(|(pod, level)| {
+            let text = texts.iter().find(|(name, _)| *name == pod);
+            let actual =
+                text.and_then(|(_, text)| limit_of(limit, text)).map(|limit| match limit {
+                    Some(text) => row.check(&text).unwrap_or(text),
+                    None => place.absent.clone(),
+                });
+            (pod, actual.unwrap_or(level))
         })
         .collect())
 }
@@ -91,7 +90,7 @@ mod tests {
     #[test]
     fn limits_are_read_in_both_versions_of_control_groups() {
         use GroupLimit::{Cpu, Memory};
-        for (limit, text, expected) in [
+        for (limit, text, level) in [
             (Cpu, "50000 100000\n", Some(Some("500m"))),
             (Cpu, "max 100000\n", Some(None)),
             (Cpu, "-1\n100000\n", Some(None)),
@@ -102,7 +101,7 @@ mod tests {
             (Memory, "9223372036854771712\n", Some(None)),
             (Memory, "536870912\n", Some(Some("536870912"))),
         ] {
-            let expected = expected.map(|limit| limit.map(str::to_owned));
+            let expected = level.map(|limit| limit.map(str::to_owned));
             assert_eq!(limit_of(limit, text), expected, "{text}");
         }
     }

@@ -14,29 +14,28 @@ use weir_kube::{Changes, KubeError, ObjectRef};
 const WITHIN: char = '#';
 
 /// Wanted values in an object, by place; `None`: the value from before weir.
-type Wanted = BTreeMap<String, Option<Value>>;
+type ValuesByPlace = BTreeMap<String, Option<Value>>;
 
 /// Replaces values within texts by the whole texts. A text without a wanted value is as it was before weir.
 pub(super) fn whole(
     changes: &mut Changes,
     object: &ObjectRef,
-    wanted: Wanted,
-) -> Result<Wanted, KubeError> {
-    let mut texts: BTreeMap<String, Wanted> = BTreeMap::new();
-    let mut whole = Wanted::new();
+    wanted: ValuesByPlace,
+) -> Result<ValuesByPlace, KubeError> {
+    let mut texts: BTreeMap<String, ValuesByPlace> = BTreeMap::new();
+    let mut whole_texts = ValuesByPlace::new();
     for (at, value) in wanted {
         match at.split_once(WITHIN) {
             Some((text, within)) => {
-                let own = texts.entry(text.to_owned()).or_default();
-                own.insert(within.to_owned(), value);
+                texts.entry(text.to_owned()).or_default().insert(within.to_owned(), value);
             }
             None => {
-                whole.insert(at, value);
+                whole_texts.insert(at, value);
             }
         }
     }
     if texts.is_empty() {
-        return Ok(whole);
+        return Ok(whole_texts);
     }
     let former = changes.former(object)?;
     for (at, values) in texts {
@@ -45,9 +44,9 @@ pub(super) fn whole(
             doing: format!("cannot change {at} of {object}"),
             why,
         })?;
-        whole.insert(at, text.map(Value::String));
+        whole_texts.insert(at, text.map(Value::String));
     }
-    Ok(whole)
+    Ok(whole_texts)
 }
 
 /// Returns the text `before`, which is YAML and stands at `at` in an object, with these values by their place within
@@ -68,8 +67,8 @@ pub fn edited(
     if edits.is_empty() {
         return Ok(None);
     }
-    let before = before.ok_or("there is no such text in it")?;
-    let file = SourceFile { path: at.into(), text: before.to_owned() };
+    let text = before.ok_or("there is no such text in it")?.to_owned();
+    let file = SourceFile { path: at.into(), text };
     let source = Source::new(vec![file]);
     let mut after = document::set(&source, Format::Yaml, &edits)
         .map_err(|error: ConfigurationError| error.to_string())?;
@@ -98,8 +97,9 @@ accesslog-format: envoy
 ";
 
     fn after(values: &[(&str, Value)]) -> Result<Option<String>, String> {
-        let values = values.iter().map(|(at, value)| ((*at).to_owned(), Some(value.clone())));
-        edited(Some(BEFORE), "/data/contour.yaml", values.collect())
+        let values_by_place =
+            values.iter().map(|(at, value)| ((*at).to_owned(), Some(value.clone())));
+        edited(Some(BEFORE), "/data/contour.yaml", values_by_place.collect())
     }
 
     #[test]

@@ -37,25 +37,25 @@ impl Hosts {
         if self.share(role, asker) {
             return Ok(IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
-        let place = self.of[role as usize];
-        let others = self.places(asker).iter().filter(|other| **other != place);
-        let mut known: Option<(&Host, IpAddr)> = None;
-        for other in others.map(|other| &self.hosts[*other]) {
+        let host_index = self.of[role as usize];
+        let askers = self.places(asker).iter().filter(|other| **other != host_index);
+        let mut agreed: Option<(&Host, IpAddr)> = None;
+        for other in askers.map(|other| &self.hosts[*other]) {
             let at = between(self.host(role), other)?;
-            match known {
-                Some((first, known)) if known != at => {
+            match agreed {
+                Some((first, agreed)) if agreed != at => {
                     return Err(LabError::Addresses {
                         host: self.host(role).called().to_owned(),
                         ways: Box::new(
-                            [(first, known), (other, at)]
+                            [(first, agreed), (other, at)]
                                 .map(|(asker, at)| (asker.called().to_owned(), at)),
                         ),
                     });
                 }
-                _ => known = Some((other, at)),
+                _ => agreed = Some((other, at)),
             }
         }
-        let (_, at) = known.ok_or_else(|| unknown(self.host(role)))?;
+        let (_, at) = agreed.ok_or_else(|| unknown(self.host(role)))?;
         Ok(at)
     }
 
@@ -122,7 +122,9 @@ fn between(host: &Host, other: &Host) -> Result<IpAddr, LabError> {
 
 /// Returns true if an address is one of this host's.
 pub fn is_own(address: IpAddr) -> bool {
-    let address = address.to_canonical();
+    let canonical = address.to_canonical();
     // What is sent to oneself comes from where it goes to.
-    address.is_loopback() || address.is_unspecified() || source_towards(address) == Some(address)
+    canonical.is_loopback()
+        || canonical.is_unspecified()
+        || source_towards(canonical) == Some(canonical)
 }

@@ -19,18 +19,18 @@ impl Plan {
     pub(super) fn until_decided(&mut self, load: &LoadSpec, slice: Duration, history: &History) {
         let looks = history.looks(&load.name);
         let (whole, last) = (history.whole_blocks(&load.name), looks.last());
-        let seen = last.map_or(0, |look| look.blocks);
+        let last_blocks = last.map_or(0, |look| look.blocks);
         let planned = match last {
             Some(look) => look.planned.clone(),
             None => until::planned(&self.study, self.blocks_at_most(load, slice, history)),
         };
-        let next = planned.iter().copied().find(|end| *end > seen);
+        let next = planned.iter().copied().find(|end| *end > last_blocks);
         let Some(next) = next.filter(|_| !last.is_some_and(LookRecord::is_done)) else {
             return self.end_load(load, history);
         };
         let is_time_up = self.is_late && whole < next;
         match () {
-            () if is_time_up && (whole == seen || whole < LEAST_REPLICATES as u32) => {
+            () if is_time_up && (whole == last_blocks || whole < LEAST_REPLICATES as u32) => {
                 self.end_load(load, history);
             }
             () if whole >= next || is_time_up => {
@@ -50,11 +50,10 @@ impl Plan {
             Ok(look) => look,
             Err(error) => return self.steps.push_back(Step::Fail(Box::new(error))),
         };
-        let takes = |up_to| until::takes(&self.study, load, history, &look, up_to);
         let most = look.planned.last().copied().unwrap_or(look.blocks);
         let looked = Event::Looked {
-            left: takes(look.expected),
-            at_most: takes(most),
+            left: until::takes(&self.study, load, history, &look, look.expected),
+            at_most: until::takes(&self.study, load, history, &look, most),
             look: Box::new(look.clone()),
         };
         self.steps.push_back(Step::Record(Box::new(Record::Look(Box::new(look.clone())))));
@@ -75,24 +74,25 @@ impl Plan {
         let last = history.looks(&load.name).last();
         let arms =
             last.map_or_else(|| (0..self.study.arms.len()).collect(), |look| self.arms_of(look));
-        let whole = history.whole_blocks(&load.name);
-        let parts = until::parts(&self.study, planned, whole);
+        let whole_blocks = history.whole_blocks(&load.name);
+        let parts = until::parts(&self.study, planned, whole_blocks);
         let most = planned.last().copied().unwrap_or(0);
         if !self.is_begun {
             let all = parts.iter().flatten();
             let count = arms.len() as u32;
-            let length = |blocks: &u32| budget::length(&self.study, load, (slice, *blocks), count);
             self.steps.push_back(Step::Tell(Event::TrialBegun {
                 loads: vec![load.name.clone()],
-                blocks: most - whole,
-                length: all.map(length).sum(),
+                blocks: most - whole_blocks,
+                length: all
+                    .map(|blocks| budget::length(&self.study, load, (slice, *blocks), count))
+                    .sum(),
                 rate: self.rate(load, history),
-                looks: planned.iter().copied().filter(|end| *end > whole).collect(),
+                looks: planned.iter().copied().filter(|end| *end > whole_blocks).collect(),
             }));
         }
         let mut before = 0;
         for blocks in parts.into_iter().next().unwrap_or_default() {
-            let own = (before..before + blocks).map(|number| (0, number)).collect();
+            let numbers = (before..before + blocks).map(|number| (0, number)).collect();
             before += blocks;
             let cell = Cell {
                 arms: arms.clone(),
@@ -102,7 +102,7 @@ impl Plan {
                 } else {
                     Renewal::Nothing
                 },
-                ..self.part(loads, slice, own, history)
+                ..self.part(loads, slice, numbers, history)
             };
             self.steps.push_back(Step::Measure(Box::new(cell)));
         }
@@ -111,14 +111,14 @@ impl Plan {
     /// Returns the maximum number of blocks of the current load. If earlier loads took less than their time, the others
     /// share the rest of the budget.
     fn blocks_at_most(&self, load: &LoadSpec, slice: Duration, history: &History) -> u32 {
-        let blocks = budget::blocks(&self.study, load, slice);
+        let blocks = budget::count_blocks(&self.study, load, slice);
         let Some(budget) = self.study.budget else {
             return blocks;
         };
         let renewal = budget::RENEWAL * self.study.arms.len() as u32;
         let needs = budget::takes(&self.study, history, renewal).as_secs_f64();
-        let left = budget.saturating_sub(history.passed).as_secs_f64();
-        let more = (budget::KEPT_FREE * left / needs.max(1e-9)).max(1.0);
+        let remaining = budget.saturating_sub(history.passed).as_secs_f64();
+        let more = (budget::KEPT_FREE * remaining / needs.max(1e-9)).max(1.0);
         (f64::from(blocks) * more) as u32
     }
 
@@ -165,8 +165,8 @@ impl Plan {
                 history.passed.as_secs_f64()
             ),
         };
-        let told = Step::Tell(Event::TimeIsUp { left_out });
-        self.steps.push_front(told);
+        let event = Step::Tell(Event::TimeIsUp { left_out });
+        self.steps.push_front(event);
         self.steps.push_front(Step::Record(Box::new(Record::Decision(decision))));
     }
 

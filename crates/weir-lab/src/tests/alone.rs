@@ -20,7 +20,7 @@ fn model(crowding: f64) -> Model {
     model
 }
 
-fn bench(crowding: f64) -> Bench {
+fn make_bench(crowding: f64) -> Bench {
     let mut bench = Bench::new(&["stock", "same", SICK], 24, model(crowding));
     bench.check_alone = true;
     bench
@@ -28,6 +28,10 @@ fn bench(crowding: f64) -> Bench {
 
 fn alone(findings: &Findings) -> &AloneFindings {
     findings.alone.as_ref().expect("a check")
+}
+
+fn is_close(one: f64, other: f64) -> bool {
+    (one / other - 1.0).abs() < 0.015
 }
 
 #[test]
@@ -38,23 +42,22 @@ fn an_arm_that_suffers_from_its_neighbours_does_not_keep_its_ratio() {
         (0.05, 1.136, 1.25, Holding::DoesNotHold),
         (0.2, 0.893, 1.25, Holding::DoesNotHold),
     ] {
-        let bench = bench(crowding);
+        let bench = make_bench(crowding);
         let findings = bench.findings();
-        let found = alone(&findings);
-        let seen = (&*found.arm, &*found.against, found.verdict);
-        assert_eq!(seen, (SICK, "stock", verdict), "{crowding}: {found:?}");
-        let close = |one: f64, other: f64| (one / other - 1.0).abs() < 0.015;
-        assert!(close(found.together.0, together), "{crowding}: {found:?}");
-        assert!(close(found.alone.0, alone_is), "{crowding}: {found:?}");
-        assert!(findings.answer.contains(&found.words), "{}", findings.answer);
+        let check = alone(&findings);
+        let judged = (&*check.arm, &*check.against, check.verdict);
+        assert_eq!(judged, (SICK, "stock", verdict), "{crowding}: {check:?}");
+        assert!(is_close(check.together.0, together), "{crowding}: {check:?}");
+        assert!(is_close(check.alone.0, alone_is), "{crowding}: {check:?}");
+        assert!(findings.answer.contains(&check.words), "{}", findings.answer);
         let chosen = if crowding < 0.1 { "the best arm" } else { "no arm is better" };
-        assert!(found.chosen.contains(chosen), "{found:?}");
+        assert!(check.chosen.contains(chosen), "{check:?}");
     }
 }
 
 #[test]
 fn stretches_are_of_one_arm_and_in_no_figure_of_the_plan() {
-    let bench = bench(0.05);
+    let bench = make_bench(0.05);
     let findings = bench.findings();
     let run = bench.read();
     let without = Bench::new(&["stock", "same", SICK], 24, model(0.05));
@@ -87,9 +90,9 @@ fn stretches_are_of_one_arm_and_in_no_figure_of_the_plan() {
 
 #[test]
 fn a_check_that_is_stopped_goes_on_where_it_was() {
-    let whole = alone(&bench(0.05).findings()).n;
+    let replicates = alone(&make_bench(0.05).findings()).n;
     for stop_at in [1, 2, 5] {
-        let bench = bench(0.05);
+        let bench = make_bench(0.05);
         let summary = bench.run(&mut |event, stop| {
             let is_it = matches!(event, Event::AloneTurn { stretch, .. } if *stretch == stop_at);
             stop.fetch_or(is_it, Ordering::Relaxed);
@@ -97,38 +100,39 @@ fn a_check_that_is_stopped_goes_on_where_it_was() {
         assert_eq!(summary.unwrap().outcome, Outcome::Interrupted, "{stop_at}");
         let run = bench.read();
         let before = run.trials_in(Phase::is_alone).count();
-        let found = weir_analysis::analyze(&run);
-        let verdict = alone(&found).verdict;
+        let findings = weir_analysis::analyze(&run);
+        let verdict = alone(&findings).verdict;
         assert!(matches!(verdict, Holding::Invalid | Holding::NotShown), "{verdict:?}");
         assert_eq!(bench.resume().unwrap().outcome, Outcome::Complete, "{stop_at}");
         let run = bench.read();
         assert!(run.trials_in(Phase::is_alone).count() > before);
-        let found = weir_analysis::analyze(&run);
-        assert_eq!(alone(&found).n, whole, "{stop_at}");
-        assert_eq!(alone(&found).verdict, Holding::DoesNotHold, "{stop_at}");
+        let findings = weir_analysis::analyze(&run);
+        assert_eq!(alone(&findings).n, replicates, "{stop_at}");
+        assert_eq!(alone(&findings).verdict, Holding::DoesNotHold, "{stop_at}");
     }
+}
+
+fn promised_s(bench: &Bench) -> f64 {
+    let mut promised = Vec::new();
+    bench
+        .run(&mut |event, _| {
+            if let Event::Takes { takes, .. } = event {
+                promised.push(*takes);
+            }
+        })
+        .unwrap();
+    assert_eq!(promised.len(), 1, "once");
+    promised[0].as_secs_f64()
 }
 
 #[test]
 fn a_check_is_promised_and_said_in_every_report() {
-    let takes = |bench: &Bench| {
-        let mut promised = Vec::new();
-        bench
-            .run(&mut |event, _| {
-                if let Event::Takes { takes, .. } = event {
-                    promised.push(*takes);
-                }
-            })
-            .unwrap();
-        assert_eq!(promised.len(), 1, "once");
-        promised[0].as_secs_f64()
-    };
-    let without = takes(&Bench::new(&["stock", "same", SICK], 24, model(0.0)));
-    let bench = bench(0.0);
-    let with = takes(&bench);
+    let without = promised_s(&Bench::new(&["stock", "same", SICK], 24, model(0.0)));
+    let bench = make_bench(0.0);
+    let with = promised_s(&bench);
     let before = crate::length_of(&bench.study) + crate::length_of_check(&bench.study);
-    let said = format!("{with} promised, {before:?} before");
-    assert!((before.as_secs_f64() / with - 1.0).abs() < 0.1, "{said}");
+    let promises = format!("{with} promised, {before:?} before");
+    assert!((before.as_secs_f64() / with - 1.0).abs() < 0.1, "{promises}");
     let run = bench.read();
     let measured = run.trials_in(Phase::is_alone).count() as f64 * 0.2;
     assert!(with - without > measured, "{with} for {without}, and {measured} measured");

@@ -80,8 +80,7 @@ impl Bench {
         &self,
         on_event: &mut dyn FnMut(&Event, &AtomicBool),
     ) -> Result<Summary, LabError> {
-        let mut events = |event: Event| on_event(&event, &self.stop);
-        crate::run(&self.study, "", &self.options(), &mut events)
+        crate::run(&self.study, "", &self.options(), &mut |event| on_event(&event, &self.stop))
     }
 
     pub(crate) fn resume(&self) -> Result<Summary, LabError> {

@@ -38,7 +38,7 @@ pub(super) fn forgetful(room: f64) -> ArmModel {
 
 /// Makes a capacity study of arms with one worker each that serve so many requests per second; a rate has to hold for
 /// `hold_s` seconds.
-pub(super) fn bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
+pub(super) fn make_bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Bench {
     let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
     let mut model = Model::default();
     for (name, services) in arms {
@@ -59,7 +59,7 @@ pub(super) fn has_claim(found: &CapacityRecord) -> bool {
     matches!(found.end, Found | Settled | Budget) && found.verified > 0.0
 }
 
-pub(super) fn found(run: &Run) -> Vec<&CapacityRecord> {
+pub(super) fn read_capacities(run: &Run) -> Vec<&CapacityRecord> {
     run.records
         .iter()
         .filter_map(|record| match record {
@@ -72,7 +72,7 @@ pub(super) fn found(run: &Run) -> Vec<&CapacityRecord> {
 #[test]
 fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
     let arms = [("stock", 2000.0), ("other", 1500.0)];
-    let bench = bench(&arms, "p99 < 30ms", 20);
+    let bench = make_bench(&arms, "p99 < 30ms", 20);
     let mut promised = Duration::ZERO;
     let summary = bench.run(&mut |event, _| {
         if let Event::Takes { takes, .. } = event {
@@ -81,17 +81,17 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
     });
     let took = summary.unwrap().took.as_secs_f64();
     let run = bench.read();
-    let found = found(&run);
-    assert_eq!(found.len(), 2);
+    let records = read_capacities(&run);
+    assert_eq!(records.len(), 2);
     for (arm, services) in arms {
-        let found = found.iter().find(|found| found.arm == arm).unwrap();
-        assert!(has_claim(found), "{found:?}");
+        let record = records.iter().find(|record| record.arm == arm).unwrap();
+        assert!(has_claim(record), "{record:?}");
         let truth = capacity(services);
-        assert!(found.low <= truth && truth <= found.high, "{truth}: {found:?}");
-        assert!(found.high / found.low < 1.25, "{found:?}");
-        assert!(found.fresh.is_none() && !found.is_bracket, "{found:?}");
+        assert!(record.low <= truth && truth <= record.high, "{truth}: {record:?}");
+        assert!(record.high / record.low < 1.25, "{record:?}");
+        assert!(record.fresh.is_none() && !record.is_bracket, "{record:?}");
     }
-    let trials: f64 = found.iter().map(|found| found.seconds.1).sum();
+    let trials: f64 = records.iter().map(|records| records.seconds.1).sum();
     assert!(took < 1.15 * trials + 10.0, "{took} s for {trials} s of trials");
     let off = promised.as_secs_f64() / took;
     assert!((0.5..2.0).contains(&off), "{promised:?} promised, {took} s taken");
@@ -106,15 +106,25 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
     assert!(all >= 12 && 2 * turns.len() > all, "{turns:?}");
 }
 
+/// Returns the number of an arm's trials at its first rate.
+fn count_first(trials: &[&TrialRecord], arm: &str) -> usize {
+    let rates: Vec<f64> = trials
+        .iter()
+        .filter(|trial| trial.arm == arm)
+        .filter_map(|trial| trial.rate_intended)
+        .collect();
+    rates.iter().take_while(|rate| **rate == rates[0]).count()
+}
+
 #[test]
 fn a_search_that_is_stopped_anywhere_loses_no_trial() {
     let arms = [("stock", 2000.0), ("other", 1500.0)];
     for stop_at in [1, 2, 5, 9, 12] {
-        let bench = bench(&arms, "p99 < 30ms", 5);
-        let mut told = 0;
+        let bench = make_bench(&arms, "p99 < 30ms", 5);
+        let mut brackets = 0;
         let summary = bench.run(&mut |event, stop| {
-            told += u32::from(matches!(event, Event::Bracket { .. }));
-            if told > stop_at {
+            brackets += u32::from(matches!(event, Event::Bracket { .. }));
+            if brackets > stop_at {
                 stop.store(true, Ordering::Relaxed);
             }
         });
@@ -128,16 +138,12 @@ fn a_search_that_is_stopped_anywhere_loses_no_trial() {
         let closed = after.iter().filter(|trial| trial.rate_intended.is_none());
         assert_eq!(closed.count(), 2 * CLOSED.1 as usize, "{stop_at}");
         // A trial that was stopped is made again, whole.
-        let first = |arm: &str| {
-            let rates: Vec<f64> = after
-                .iter()
-                .filter(|trial| trial.arm == arm)
-                .filter_map(|trial| trial.rate_intended)
-                .collect();
-            rates.iter().take_while(|rate| **rate == rates[0]).count()
-        };
-        assert_eq!((first("stock"), first("other")), (5, 5), "{stop_at}");
-        assert_eq!(found(&run).len(), 2, "{stop_at}");
+        assert_eq!(
+            (count_first(&after, "stock"), count_first(&after, "other")),
+            (5, 5),
+            "{stop_at}"
+        );
+        assert_eq!(read_capacities(&run).len(), 2, "{stop_at}");
         assert!(bench.resume().is_err(), "{stop_at}: it is complete");
     }
 }
@@ -149,22 +155,19 @@ fn why_nothing_is_carried_is_said() {
     for (arm, limits, floor) in
         [(slow, "p99 < 30ms", 0.99..=1.0), (failing, "p99 < 30ms, errors < 0.1%", 0.001..=0.03)]
     {
-        let mut bench = bench(&[("stock", 2000.0)], limits, 5);
+        let mut bench = make_bench(&[("stock", 2000.0)], limits, 5);
         bench.model.arms.insert("stock".to_owned(), arm);
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
-        let found = found(&run)[0];
-        assert_eq!(found.end, CapacityEnd::Never, "{found:?}");
-        assert!(floor.contains(&found.floor), "{found:?}");
-        assert!(found.seconds.1 < 120.0, "{found:?}");
+        let record = read_capacities(&run)[0];
+        assert_eq!(record.end, CapacityEnd::Never, "{record:?}");
+        assert!(floor.contains(&record.floor), "{record:?}");
+        assert!(record.seconds.1 < 120.0, "{record:?}");
     }
 }
 
 #[test]
 fn connections_that_let_no_more_through_are_told_or_raised() {
-    // So many at a time, each for 4 ms.
-    let arm =
-        |workers| ArmModel { service: Distribution::Fixed(4e6), workers, ..ArmModel::default() };
     let connections = Some(CeilingOf::Connections);
     for (workers, most, asked_over, ceiling, carries) in [
         // 10 carry 2,500/s, whoever could carry more.
@@ -176,18 +179,20 @@ fn connections_that_let_no_more_through_are_told_or_raised() {
         // Twice as many show that these were enough.
         (8, Some(160), 20, None, 1880.0..=2020.0),
     ] {
-        let mut bench = bench(&[("stock", 2000.0)], "p99 < 60ms", 5);
-        bench.model.arms.insert("stock".to_owned(), arm(workers));
+        let mut bench = make_bench(&[("stock", 2000.0)], "p99 < 60ms", 5);
+        // So many at a time, each for 4 ms.
+        let arm = ArmModel { service: Distribution::Fixed(4e6), workers, ..ArmModel::default() };
+        bench.model.arms.insert("stock".to_owned(), arm);
         bench.study.loads[0].main.connections = 10;
         bench.study.loads[0].main.spacing = Spacing::Even;
         bench.study.search.most_connections = most;
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
-        let found = found(&run)[0];
-        let row = format!("{workers} workers, up to {most:?}: {found:?}");
-        assert_eq!(found.connections, asked_over, "{row}");
-        assert_eq!(found.ceiling.map(|ceiling| ceiling.of), ceiling, "{row}");
-        assert!(found.verified > 0.0 && carries.contains(&found.low), "{row}");
+        let record = read_capacities(&run)[0];
+        let row = format!("{workers} workers, up to {most:?}: {record:?}");
+        assert_eq!(record.connections, asked_over, "{row}");
+        assert_eq!(record.ceiling.map(|ceiling| ceiling.of), ceiling, "{row}");
+        assert!(record.verified > 0.0 && carries.contains(&record.low), "{row}");
     }
 }
 
@@ -195,13 +200,13 @@ fn connections_that_let_no_more_through_are_told_or_raised() {
 fn what_the_origin_is_told_to_carry_is_not_taken_for_the_arms() {
     for (at_once, ceiling) in [(1, Some(CeilingOf::Origin)), (2, None)] {
         // 500/s for each that waits at the same time.
-        let mut bench = bench(&[("stock", 500.0)], "p99 < 100ms", 5);
+        let mut bench = make_bench(&[("stock", 500.0)], "p99 < 100ms", 5);
         bench.study.origin.delay = DelaySpec::Fixed(Duration::from_millis(2));
         bench.study.origin.concurrency = Some(at_once);
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
-        let found = found(&run)[0];
-        assert_eq!(found.ceiling.map(|it| it.of), ceiling, "{found:?}");
+        let record = read_capacities(&run)[0];
+        assert_eq!(record.ceiling.map(|it| it.of), ceiling, "{record:?}");
     }
 }
 
@@ -217,76 +222,76 @@ fn a_generator_that_is_too_weak_is_never_taken_for_the_arm() {
         }),
     ];
     for (name, weaken) in rows {
-        let mut bench = bench(&[("stock", 5000.0)], "p99 < 30ms", 5);
+        let mut bench = make_bench(&[("stock", 5000.0)], "p99 < 30ms", 5);
         // So many that those of late requests are not what they wait for.
         bench.study.loads[0].main.connections = 640;
         weaken(&mut bench.model);
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
-        let found = found(&run)[0];
-        let ceiling = found.ceiling.map(|ceiling| ceiling.of);
-        assert_eq!(ceiling, Some(CeilingOf::Generator), "{name}: {found:?}");
+        let record = read_capacities(&run)[0];
+        let ceiling = record.ceiling.map(|ceiling| ceiling.of);
+        assert_eq!(ceiling, Some(CeilingOf::Generator), "{name}: {record:?}");
     }
 }
 
 #[test]
 fn an_arm_that_does_not_come_back_is_not_asked_again_and_again() {
-    let mut bench = bench(&[("stock", 2000.0)], "p99 < 30ms", 5);
+    let mut bench = make_bench(&[("stock", 2000.0)], "p99 < 30ms", 5);
     let arm = bench.model.arms.get_mut("stock").unwrap();
     arm.faults = vec![Fault::Refuse(12.0..1e9)];
     let took = bench.run(&mut |_, _| {}).unwrap().took;
     let run = bench.read();
-    let found = found(&run)[0];
-    assert!(matches!(found.end, CapacityEnd::Broken(_)), "{found:?}");
-    assert!(took < Duration::from_secs(60), "{took:?}: {found:?}");
+    let record = read_capacities(&run)[0];
+    assert!(matches!(record.end, CapacityEnd::Broken(_)), "{record:?}");
+    assert!(took < Duration::from_secs(60), "{took:?}: {record:?}");
 }
 
 #[test]
 fn what_does_not_last_is_told_from_what_does() {
-    let mut bench = bench(&[("stock", 2000.0)], "p99 < 30ms", 65);
+    let mut bench = make_bench(&[("stock", 2000.0)], "p99 < 30ms", 65);
     let stock = forgetful(60_000.0);
     bench.model.arms.insert("stock".to_owned(), stock);
     let took = bench.run(&mut |_, _| {}).unwrap().took;
     let run = bench.read();
-    let found = found(&run)[0];
+    let record = read_capacities(&run)[0];
     // 60,000 ports for a minute each.
     let lasts = 1000.0;
-    assert!((lasts * 0.8..lasts * 1.1).contains(&found.low), "{found:?}");
-    assert!(found.is_bracket && found.high > lasts, "{found:?}");
-    let fresh = found.fresh.unwrap_or_else(|| panic!("{found:?}"));
-    assert!((1300.0..2000.0).contains(&fresh.0), "{found:?}");
+    assert!((lasts * 0.8..lasts * 1.1).contains(&record.low), "{record:?}");
+    assert!(record.is_bracket && record.high > lasts, "{record:?}");
+    let fresh = record.fresh.unwrap_or_else(|| panic!("{record:?}"));
+    assert!((1300.0..2000.0).contains(&fresh.0), "{record:?}");
     assert!(took < Duration::from_secs(480), "{took:?}");
 }
 
 #[test]
 fn a_server_that_stands_still_for_some_seconds_has_not_broken() {
     // Longer than the first rest, and than the time for which a rate is held.
-    let mut bench = bench(&[("stock", 500.0)], "p99 < 50ms", 5);
+    let mut bench = make_bench(&[("stock", 500.0)], "p99 < 50ms", 5);
     let arm = bench.model.arms.get_mut("stock").unwrap();
     arm.service = Distribution::Fixed(2e6);
     arm.faults = vec![Fault::Stall(25.0..38.0)];
     bench.study.loads[0].main.spacing = Spacing::Even;
     bench.run(&mut |_, _| {}).unwrap();
     let run = bench.read();
-    let found = found(&run)[0];
-    assert!(found.verified > 0.0 && found.rest_s > 0.0, "{found:?}");
+    let record = read_capacities(&run)[0];
+    assert!(record.verified > 0.0 && record.rest_s > 0.0, "{record:?}");
     // A backlog of 1 % needs the 5 s of a hold to reach the limit.
-    assert!(found.low <= 506.0 && found.high >= 495.0, "{found:?}");
+    assert!(record.low <= 506.0 && record.high >= 495.0, "{record:?}");
 }
 
 #[test]
 fn a_machine_that_stands_still_is_not_taken_for_the_arm() {
     // 60 to 90 ms, once in three seconds: more than a hundredth of the time, so no rate keeps a p99 below 30 ms.
-    let still = |meter_ns: f64| HoldUps { per_s: 0.33, length_ns: (60e6, 90e6), meter_ns };
+    let (per_s, length_ns) = (0.33, (60e6, 90e6));
     for (meter_ns, is_known) in [(2.5e6, true), (0.0, false)] {
-        let mut bench = bench(&[("stock", 2000.0)], "p99 < 30ms", 20);
-        bench.model.machine.hold_ups = Some(still(meter_ns));
+        let mut bench = make_bench(&[("stock", 2000.0)], "p99 < 30ms", 20);
+        bench.model.machine.hold_ups = Some(HoldUps { per_s, length_ns, meter_ns });
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
-        let found = found(&run)[0];
+        let record = read_capacities(&run)[0];
         let truth = capacity(2000.0);
-        let covers = found.low > 0.8 * truth && found.low <= truth && truth <= found.high;
-        assert_eq!(covers, is_known, "{found:?}");
+        let covers = record.low > 0.8 * truth && record.low <= truth && truth <= record.high;
+        assert_eq!(covers, is_known, "{record:?}");
     }
 }
 
@@ -305,7 +310,7 @@ fn what_an_arm_carries_whose_speed_changes_is_found() {
         ),
         ("slower from then on", Distribution::Fixed(500e3), vec![(30.0, 1.0 / 0.85)], 1_700.0),
     ] {
-        let mut bench = bench(&[("stock", 2000.0)], "p99 < 30ms", 65);
+        let mut bench = make_bench(&[("stock", 2000.0)], "p99 < 30ms", 65);
         if matches!(service, Distribution::Fixed(_)) {
             bench.study.loads[0].main.spacing = Spacing::Even;
         }
@@ -313,9 +318,9 @@ fn what_an_arm_carries_whose_speed_changes_is_found() {
         bench.model.machine.noise.steps = steps;
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
-        let found = found(&run)[0];
-        assert!(found.verified > 0.0, "{name}: {found:?}");
-        assert!(found.low <= truth && truth <= found.high, "{name}, {truth}: {found:?}");
-        assert!(found.high < 1.4 * found.low, "{name}: {found:?}");
+        let record = read_capacities(&run)[0];
+        assert!(record.verified > 0.0, "{name}: {record:?}");
+        assert!(record.low <= truth && truth <= record.high, "{name}, {truth}: {record:?}");
+        assert!(record.high < 1.4 * record.low, "{name}: {record:?}");
     }
 }

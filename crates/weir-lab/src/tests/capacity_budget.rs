@@ -7,7 +7,7 @@ use weir_record::Run;
 use weir_simulation::{ArmModel, Distribution, Fault, TimeWait};
 
 use super::bench::Bench;
-use super::capacity::{bench, forgetful, found, has_claim};
+use super::capacity::{forgetful, has_claim, make_bench, read_capacities};
 use crate::Event;
 use crate::capacity::time::parts_s;
 
@@ -15,35 +15,35 @@ use crate::capacity::time::parts_s;
 fn time_that_an_arm_with_a_claim_leaves_is_for_one_without() {
     let arms = [("stock", 2000.0), ("other", 2000.0)];
     for budget_s in [264, 270, 282] {
-        let mut bench = bench(&arms, "p99 < 30ms", 30);
-        let other = forgetful(30_000.0);
-        bench.model.arms.insert("other".to_owned(), other);
+        let mut bench = make_bench(&arms, "p99 < 30ms", 30);
+        let arm = forgetful(30_000.0);
+        bench.model.arms.insert("other".to_owned(), arm);
         bench.study.budget = Some(Duration::from_secs(budget_s));
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
-        let found = found(&run);
-        assert!(found.iter().all(|one| has_claim(one)), "{budget_s} s: {found:?}");
+        let records = read_capacities(&run);
+        assert!(records.iter().all(|record| has_claim(record)), "{budget_s} s: {records:?}");
     }
 }
 
 #[test]
 fn a_hold_without_which_nothing_narrows_a_claim_comes_before_dwells_of_others() {
-    let mut bench = bench(&[("stock", 2000.0), ("other", 2000.0)], "p99 < 30ms", 65);
+    let mut bench = make_bench(&[("stock", 2000.0), ("other", 2000.0)], "p99 < 30ms", 65);
     bench.model.arms.insert("other".to_owned(), forgetful(60_000.0));
     bench.study.budget = Some(Duration::from_secs(444));
     bench.run(&mut |_, _| {}).unwrap();
     let run = bench.read();
-    let found = found(&run);
-    let other = found.iter().find(|one| one.arm == "other").unwrap();
+    let records = read_capacities(&run);
+    let record = records.iter().find(|record| record.arm == "other").unwrap();
     // 60,000 ports for a minute each; a hold of 65 s may use a few more.
-    assert!(other.low <= 1020.0 && other.high >= 1000.0, "{other:?}");
-    assert!(other.is_bracket && other.high < 1.3 * other.low, "{other:?}");
+    assert!(record.low <= 1020.0 && record.high >= 1000.0, "{record:?}");
+    assert!(record.is_bracket && record.high < 1.3 * record.low, "{record:?}");
 }
 
 #[test]
 fn a_budget_counts_the_closed_loops_before_a_search() {
     // Connections are doubled four times: 16 s. No interval is ever narrow enough.
-    let mut bench = bench(&[("stock", 2000.0)], "p99 < 400ms", 5);
+    let mut bench = make_bench(&[("stock", 2000.0)], "p99 < 400ms", 5);
     let arm = ArmModel {
         service: Distribution::Exponential { mean_ns: 40e6 },
         workers: 64,
@@ -57,22 +57,24 @@ fn a_budget_counts_the_closed_loops_before_a_search() {
     bench.study.budget = Some(budget);
     let took = bench.run(&mut |_, _| {}).unwrap().took;
     let run = bench.read();
-    let found = found(&run)[0];
-    assert_eq!(found.connections, 64, "{found:?}");
-    assert!(took <= budget, "{took:?}: {found:?}");
-    assert!(took > budget - Duration::from_secs(40), "{took:?}: {found:?}");
+    let record = read_capacities(&run)[0];
+    assert_eq!(record.connections, 64, "{record:?}");
+    assert!(took <= budget, "{took:?}: {record:?}");
+    assert!(took > budget - Duration::from_secs(40), "{took:?}: {record:?}");
+}
+
+fn copy_capacities(run: &Run) -> Vec<CapacityRecord> {
+    read_capacities(run).into_iter().cloned().collect()
 }
 
 #[test]
 fn the_budget_that_a_search_says_is_enough_is_longer_and_lets_it_answer() {
     for arms in [&[("stock", 2000.0)][..], &[("stock", 2000.0), ("other", 1500.0)]] {
         for budget_s in [30, 45] {
-            let mut bench = bench(arms, "p99 < 30ms", 40);
-            let each =
-                |run: &Run| -> Vec<CapacityRecord> { found(run).into_iter().cloned().collect() };
+            let mut bench = make_bench(arms, "p99 < 30ms", 40);
             bench.study.budget = Some(Duration::from_secs(budget_s * arms.len() as u64));
             let took = bench.run(&mut |_, _| {}).unwrap().took;
-            let short = each(&bench.read());
+            let short = copy_capacities(&bench.read());
             let enough_s = short
                 .iter()
                 .filter(|found| matches!(found.end, CapacityEnd::TooShort(_)))
@@ -80,30 +82,32 @@ fn the_budget_that_a_search_says_is_enough_is_longer_and_lets_it_answer() {
                 .reduce(f64::max)
                 .unwrap_or_else(|| panic!("none: {short:?}"));
             assert!(enough_s > took.as_secs_f64(), "{took:?}: {short:?}");
-            let mut bench = self::bench(arms, "p99 < 30ms", 40);
+            let mut bench = make_bench(arms, "p99 < 30ms", 40);
             bench.study.budget = Some(Duration::from_secs_f64(enough_s));
             bench.run(&mut |_, _| {}).unwrap();
-            let long = each(&bench.read());
+            let long = copy_capacities(&bench.read());
             assert!(long.iter().all(|found| found.verified > 0.0), "{enough_s}: {long:?}");
         }
     }
 }
 
+type Spoil = Box<dyn Fn(&mut Bench)>;
+
+fn stall_often(arm: &'static str) -> Spoil {
+    Box::new(move |bench| {
+        let arm = bench.model.arms.get_mut(arm).unwrap();
+        let stalls = (1..40).map(|turn| 26.0 * f64::from(turn)..26.0 * f64::from(turn) + 13.0);
+        arm.faults = stalls.map(Fault::Stall).collect();
+    })
+}
+
 #[test]
 fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
-    let stalls = || (1..40).map(|turn| 26.0 * f64::from(turn)..26.0 * f64::from(turn) + 13.0);
     let forgetful = TimeWait { per_request: 1.0, lasts_s: 60.0, room: 60_000.0, factor: 8.0 };
-    type Spoil = Box<dyn Fn(&mut Bench)>;
-    let stalled = |arm: &'static str| -> Spoil {
-        Box::new(move |bench| {
-            let arm = bench.model.arms.get_mut(arm).unwrap();
-            arm.faults = stalls().map(Fault::Stall).collect();
-        })
-    };
     let rows: [(&str, u64, u64, Spoil); 5] = [
         ("nothing", 5, 100, Box::new(|_| {})),
-        ("stalls", 10, 100, stalled("stock")),
-        ("long stalls", 20, 120, stalled("other")),
+        ("stalls", 10, 100, stall_often("stock")),
+        ("long stalls", 20, 120, stall_often("other")),
         (
             "a memory",
             20,
@@ -118,8 +122,9 @@ fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
             5,
             100,
             Box::new(|bench| {
-                let times = |turn: u32| if turn.is_multiple_of(2) { 0.5 } else { 2.0 };
-                let steps = (1..200).map(|turn| (15.0 * f64::from(turn), times(turn)));
+                let steps = (1..200_u32).map(|turn| {
+                    (15.0 * f64::from(turn), if turn.is_multiple_of(2) { 0.5 } else { 2.0 })
+                });
                 bench.model.machine.noise.steps = steps.collect();
             }),
         ),
@@ -128,7 +133,7 @@ fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
         for arms in
             [&[("stock", 2000.0), ("other", 1500.0)][..], &[("other", 1500.0), ("stock", 2000.0)]]
         {
-            let mut bench = bench(arms, "p99 < 30ms", hold_s);
+            let mut bench = make_bench(arms, "p99 < 30ms", hold_s);
             spoil(&mut bench);
             let budget = Duration::from_secs(each_s * arms.len() as u64);
             bench.study.budget = Some(budget);
@@ -141,27 +146,30 @@ fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
             });
             let took = summary.unwrap().took;
             let run = bench.read();
-            let found = found(&run);
-            assert!(took <= budget, "{name}: {took:?}: {found:?}");
-            assert_eq!(found.len(), arms.len(), "{name}: each has an answer");
+            let records = read_capacities(&run);
+            assert!(took <= budget, "{name}: {took:?}: {records:?}");
+            assert_eq!(records.len(), arms.len(), "{name}: each has an answer");
             let last = lefts.iter().max();
             assert!(last <= Some(&budget), "{name}: what is left is more than there is");
         }
     }
 }
 
+fn width((low, high): (f64, f64)) -> f64 {
+    (high / low).ln()
+}
+
 #[test]
 fn of_arms_whose_time_is_over_the_one_with_the_narrowest_claim_ends_first() {
-    let width = |(low, high): (f64, f64)| (high / low).ln();
     let mut pairs = 0;
     for budget_s in [300, 340, 380, 420] {
-        let mut bench = bench(&[("stock", 2000.0), ("other", 1500.0)], "p99 < 30ms", 30);
+        let mut bench = make_bench(&[("stock", 2000.0), ("other", 1500.0)], "p99 < 30ms", 30);
         bench.study.search.precision = 0.001;
         bench.study.budget = Some(Duration::from_secs(budget_s));
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
-        let first = found(&run)[0];
-        let other = run
+        let first = read_capacities(&run)[0];
+        let other_between = run
             .records
             .iter()
             .take_while(|record| !matches!(record, Record::Capacity(_)))
@@ -173,7 +181,10 @@ fn of_arms_whose_time_is_over_the_one_with_the_narrowest_claim_ends_first() {
             .expect("something is known of the other arm");
         if first.end == CapacityEnd::Budget {
             let narrowest = width((first.low, first.high));
-            assert!(narrowest <= width(other), "{budget_s} s: {first:?}, {other:?}");
+            assert!(
+                narrowest <= width(other_between),
+                "{budget_s} s: {first:?}, {other_between:?}"
+            );
             pairs += 1;
         }
     }
@@ -191,7 +202,7 @@ fn parts_of_the_time_are_as_what_is_unused_and_one_arm_may_be_served_first() {
         (&[50.0, 0.0], Some((0, 10.0)), &[100.0, 0.0]),
     ];
     for (unused_s, first, expected) in cases {
-        let parts_s = parts_s(100.0, unused_s, first);
-        assert_eq!(parts_s, expected, "{unused_s:?} {first:?}");
+        let shares_s = parts_s(100.0, unused_s, first);
+        assert_eq!(shares_s, expected, "{unused_s:?} {first:?}");
     }
 }

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 
 use weir_model::study::{ExternalSpec, NetworkKind, ProxyKind};
-use weir_simulation::{Model, Told};
+use weir_simulation::{Model, ReportedAddresses};
 
 use super::bench::Bench;
 use crate::LabError;
 
 /// Runs a study on a host whose agent reports `told`; returns the refused address and the expected one.
-fn refused(told: Told, change: impl Fn(&mut Bench)) -> Option<(SocketAddr, String)> {
+fn refused(told: ReportedAddresses, change: impl Fn(&mut Bench)) -> Option<(SocketAddr, String)> {
     let model = Model { told, ..Model::default() };
     let mut bench = Bench::new(&["stock", "same"], 4, model);
     change(&mut bench);
@@ -18,6 +18,10 @@ fn refused(told: Told, change: impl Fn(&mut Bench)) -> Option<(SocketAddr, Strin
         Err(LabError::Elsewhere { told, named, .. }) => Some((told, named)),
         Err(other) => panic!("{other}"),
     }
+}
+
+fn listen(at: SocketAddr) -> ReportedAddresses {
+    ReportedAddresses { listen: Some(at), ..ReportedAddresses::default() }
 }
 
 fn on_loopback(bench: &mut Bench) {
@@ -32,21 +36,20 @@ fn external(bench: &mut Bench) {
 
 #[test]
 fn an_agent_does_not_choose_who_gets_the_load() {
-    let networks = |_: &mut Bench| {};
     // TEST-NET-3 (RFC 5737), a neighbour's slot, the other side of the arm, and what is only written otherwise.
     let somebody: SocketAddr = "203.0.113.9:80".parse().unwrap();
     let neighbour = "10.213.1.254:8080".parse().unwrap();
     let generator = "10.213.0.1:8080".parse().unwrap();
     let mapped = "[::ffff:10.213.0.254]:8080".parse().unwrap();
-    let listen = |at| Told { listen: Some(at), ..Told::default() };
-    let tls_listen = Told { tls_listen: Some(somebody), ..Told::default() };
-    let origin = Told { origin: Some(somebody), ..Told::default() };
+    let tls_listen =
+        ReportedAddresses { tls_listen: Some(somebody), ..ReportedAddresses::default() };
+    let origin = ReportedAddresses { origin: Some(somebody), ..ReportedAddresses::default() };
     for at in [somebody, neighbour, generator, mapped] {
         let named = "10.213.0.254".to_owned();
-        assert_eq!(refused(listen(at), networks), Some((at, named)));
+        assert_eq!(refused(listen(at), |_| {}), Some((at, named)));
     }
     type Change = fn(&mut Bench);
-    let rows: [(Told, Change, &str); 6] = [
+    let rows: [(ReportedAddresses, Change, &str); 6] = [
         (tls_listen, |_| {}, "10.213.0.254"),
         (origin, |_| {}, "10.214.0.1"),
         (listen(somebody), on_loopback, "127.0.0.1"),
@@ -59,13 +62,13 @@ fn an_agent_does_not_choose_who_gets_the_load() {
         assert_eq!(refused(told, change), expected, "{told:?}");
     }
     // Ports of a system's services, of other roles, and of one arm for all.
-    let at = |port: &str| format!("127.0.0.1:{port}").parse::<SocketAddr>().unwrap();
+    let [system, other_role] = [22, 20_000].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let free = "127.0.0.1, at a port that nobody else of this run has";
-    let origin = |at| Told { origin: Some(at), ..Told::default() };
+    let origin = ReportedAddresses { origin: Some(system), ..ReportedAddresses::default() };
     let rows = [
-        (listen(at("22")), "127.0.0.1, at a port from 10240 on"),
-        (listen(at("20000")), free),
-        (origin(at("22")), "127.0.0.1, at a port from 1024 on"),
+        (listen(system), "127.0.0.1, at a port from 10240 on"),
+        (listen(other_role), free),
+        (origin, "127.0.0.1, at a port from 1024 on"),
     ];
     for (told, named) in rows {
         let expected = told.origin.or(told.listen).map(|at| (at, named.to_owned()));
@@ -79,6 +82,6 @@ fn an_agent_does_not_choose_who_gets_the_load() {
 
 #[test]
 fn an_agent_that_tells_the_truth_is_believed() {
-    assert_eq!(refused(Told::default(), |_| {}), None);
-    assert_eq!(refused(Told::default(), on_loopback), None);
+    assert_eq!(refused(ReportedAddresses::default(), |_| {}), None);
+    assert_eq!(refused(ReportedAddresses::default(), on_loopback), None);
 }

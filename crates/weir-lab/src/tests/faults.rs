@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_analysis::findings::{Findings, Verdict};
-use weir_model::record::{Outcome, Record, Validity};
+use weir_model::record::{Outcome, Record, TrialRecord, Validity};
 use weir_model::study::Metric;
 use weir_simulation::{ArmModel, Fault, Model, SICK, scenarios};
 
@@ -42,27 +42,29 @@ const ROWS: [Row; 21] = {
     ]
 };
 
-fn models() -> BTreeMap<&'static str, Model> {
+fn build_models() -> BTreeMap<&'static str, Model> {
     scenarios(1).into_iter().collect()
 }
 
-fn bench(model: &Model) -> Bench {
+fn make_bench(model: &Model) -> Bench {
     Bench::new(&["stock", "same", SICK], 12, model.clone())
 }
 
 fn rate_of(findings: &Findings, arm: &str) -> Verdict {
     let all = &findings.loads[0].comparisons;
-    let mut own = all.iter().filter(|one| one.arm == arm && one.metric == Metric::Rate);
-    own.next().expect("a comparison").verdict
+    all.iter()
+        .find(|comparison| comparison.arm == arm && comparison.metric == Metric::Rate)
+        .expect("a comparison")
+        .verdict
 }
 
 #[test]
 fn every_scenario_is_judged_as_it_should_be() {
-    let models = models();
+    let models = build_models();
     let ended = ["crash", "does not start"];
     assert_eq!(models.len(), ROWS.len() + ended.len(), "a row for each scenario");
     for (name, validity, rules, verdict) in ROWS {
-        let findings = bench(&models[name]).findings();
+        let findings = make_bench(&models[name]).findings();
         let load = &findings.loads[0];
         let mut broken: Vec<&str> =
             load.reasons.iter().map(|reason| &*reason.reason.rule).collect();
@@ -84,37 +86,35 @@ fn same_verdict(scenario: &str) -> Verdict {
     }
 }
 
+fn run_trials(model: &Model) -> Vec<TrialRecord> {
+    let bench = make_bench(model);
+    bench.findings();
+    bench.read().trials().cloned().collect()
+}
+
 #[test]
 fn the_same_seed_repeats_a_run_exactly() {
-    let model = &models()["correlated noise"];
-    let trials = || {
-        let bench = bench(model);
-        bench.findings();
-        bench.read().trials().cloned().collect::<Vec<_>>()
-    };
-    let first = trials();
-    assert_eq!(first, trials());
-    let other = Model { seed: 2, ..model.clone() };
-    let other = bench(&other);
-    other.findings();
-    assert_ne!(first, other.read().trials().cloned().collect::<Vec<_>>());
+    let model = &build_models()["correlated noise"];
+    let first = run_trials(model);
+    assert_eq!(first, run_trials(model));
+    assert_ne!(first, run_trials(&Model { seed: 2, ..model.clone() }));
 }
 
 #[test]
 fn a_crash_is_named_and_what_was_measured_is_kept() {
-    let crash = bench(&models()["crash"]);
+    let crash = make_bench(&build_models()["crash"]);
     let error = crash.run(&mut |_, _| {}).unwrap_err();
     assert_eq!(error.to_string(), format!("arm `{SICK}`: it has ended by itself"));
     assert_eq!(error.broken_arm(), Some(SICK));
     let run = crash.read();
     assert_eq!(run.outcome(), Some(Outcome::Failed));
-    let whole = run.blocks("closed").values().filter(|block| block.len() == 3).count();
-    assert!((5..20).contains(&whole), "{whole} blocks before it, of 20");
+    let whole_blocks = run.blocks("closed").values().filter(|block| block.len() == 3).count();
+    assert!((5..20).contains(&whole_blocks), "{whole_blocks} blocks before it, of 20");
 }
 
 #[test]
 fn an_arm_that_does_not_start_leaves_no_run_behind() {
-    let bench = bench(&models()["does not start"]);
+    let bench = make_bench(&build_models()["does not start"]);
     let error = bench.run(&mut |_, _| {}).unwrap_err();
     assert_eq!(error.to_string(), format!("arm `{SICK}`: no such directive"));
     assert!(error.is_refused());
@@ -123,24 +123,24 @@ fn an_arm_that_does_not_start_leaves_no_run_behind() {
 
 #[test]
 fn a_run_that_has_crashed_goes_on_when_its_arm_is_well_again() {
-    let mut bench = bench(&models()["crash"]);
+    let mut bench = make_bench(&build_models()["crash"]);
     bench.run(&mut |_, _| {}).unwrap_err();
-    let kept: Vec<_> = bench.read().trials().cloned().collect();
+    let recorded: Vec<_> = bench.read().trials().cloned().collect();
     bench.model = Model::default();
     assert_eq!(bench.resume().unwrap().outcome, Outcome::Complete);
     let run = bench.read();
     let all: Vec<_> = run.trials().cloned().collect();
-    assert_eq!(all[..kept.len()], kept, "what was recorded stays");
-    let whole = run.blocks("closed").values().filter(|block| block.len() == 3).count();
-    assert_eq!(whole, 20);
+    assert_eq!(all[..recorded.len()], recorded, "what was recorded stays");
+    let whole_blocks = run.blocks("closed").values().filter(|block| block.len() == 3).count();
+    assert_eq!(whole_blocks, 20);
     let sessions = run.records.iter().filter(|record| matches!(record, Record::Session(_)));
     assert_eq!(sessions.count(), 2);
 }
 
 #[test]
 fn all_arms_that_refuse_are_an_error_of_the_load() {
-    let others = ArmModel { faults: vec![Fault::Crash { at_s: 0.0 }], ..ArmModel::default() };
-    let bench = bench(&Model { others, ..Model::default() });
+    let crashing = ArmModel { faults: vec![Fault::Crash { at_s: 0.0 }], ..ArmModel::default() };
+    let bench = make_bench(&Model { others: crashing, ..Model::default() });
     let error = bench.run(&mut |_, _| {}).unwrap_err();
     assert!(error.to_string().contains("does not answer as it should"), "{error}");
 }

@@ -21,6 +21,11 @@ fn sum(trial: &TrialRecord, of: fn(&weir_model::record::SliceRecord) -> u64) -> 
     trial.slices.iter().map(of).sum()
 }
 
+fn mean(run: &Run, figure: Figure) -> f64 {
+    let figures: Vec<f64> = run.trials().map(figure).collect();
+    figures.iter().sum::<f64>() / figures.len() as f64
+}
+
 #[test]
 fn four_generators_are_one_load() {
     let [one, four] = [1, 4].map(run);
@@ -29,24 +34,20 @@ fn four_generators_are_one_load() {
         let shares = &trial.generators;
         assert_eq!(shares.len(), 4);
         let due = sum(trial, |slice| slice.due);
-        assert_eq!(shares.iter().map(|one| one.due).sum::<u64>(), due);
+        assert_eq!(shares.iter().map(|share| share.due).sum::<u64>(), due);
         let sent = sum(trial, |slice| slice.sent);
-        assert_eq!(shares.iter().map(|one| one.sent).sum::<u64>(), sent);
+        assert_eq!(shares.iter().map(|share| share.sent).sum::<u64>(), sent);
         let completed = sum(trial, |slice| slice.completed);
-        let own = shares.iter().map(|one| one.completed);
-        assert_eq!(own.sum::<u64>(), completed);
-        let timed = shares.iter().map(|one| one.timed).sum::<u64>();
+        let completions = shares.iter().map(|share| share.completed);
+        assert_eq!(completions.sum::<u64>(), completed);
+        let timed = shares.iter().map(|share| share.timed).sum::<u64>();
         assert_eq!(timed, trial.response_time.count);
-        let even = |of: u64| of.abs_diff(due / 4) * 20 <= due;
-        assert!(shares.iter().all(|one| even(one.due)), "{shares:?}");
+        let mut dues = shares.iter().map(|share| share.due);
+        assert!(dues.all(|part| part.abs_diff(due / 4) * 20 <= due), "{shares:?}");
     }
     assert!(one.trials().all(|trial| trial.generators.is_empty()));
 
     // The schedule is the same one, whoever sends: so are rates, and what the arms make of them.
-    let mean = |run: &Run, of: Figure| {
-        let all: Vec<f64> = run.trials().map(of).collect();
-        all.iter().sum::<f64>() / all.len() as f64
-    };
     let figures: [(Figure, f64); 3] = [
         (|trial| sum(trial, |slice| slice.due) as f64, 0.001),
         (|trial| trial.response_time.p50 as f64, 0.02),

@@ -15,7 +15,7 @@ use super::bench::{Bench, load, reports};
 use crate::Event;
 
 /// Makes a study of a closed loop, then an open one at a share of its rate, with pilots.
-fn bench() -> Bench {
+fn make_bench() -> Bench {
     let mut bench = Bench::new(&["stock", "same", "other"], 6, Model::default());
     bench.study.blocks.slice = None;
     let share = StudyArrivals::ShareOfSlowest(0.5);
@@ -27,27 +27,27 @@ fn bench() -> Bench {
 fn blocks(bench: &Bench, load: &str) -> (usize, Vec<u32>) {
     let run = bench.read();
     let blocks = run.blocks(load);
-    let whole = blocks.values().filter(|trials| trials.len() == 3).count();
-    (whole, blocks.keys().map(|(block, _)| *block).collect())
+    let whole_blocks = blocks.values().filter(|trials| trials.len() == 3).count();
+    (whole_blocks, blocks.keys().map(|(block, _)| *block).collect())
 }
 
 #[test]
 fn a_run_that_is_stopped_anywhere_goes_on_to_the_same_end() {
-    let whole = bench();
-    whole.findings();
-    let wanted = ["closed", "open"].map(|load| blocks(&whole, load).0);
+    let complete = make_bench();
+    complete.findings();
+    let wanted = ["closed", "open"].map(|load| blocks(&complete, load).0);
     assert!(wanted.iter().all(|blocks| *blocks >= 10), "{wanted:?}");
     for stop_at in [0, 1, 2, 9, 14] {
-        let bench = bench();
-        let mut told = 0;
+        let bench = make_bench();
+        let mut events = 0;
         let summary = bench.run(&mut |event, stop| {
             let counts = match event {
                 Event::PilotBegun { .. } => stop_at == 0,
                 Event::Block { .. } => true,
                 _ => false,
             };
-            told += u32::from(counts);
-            if counts && told > stop_at {
+            events += u32::from(counts);
+            if counts && events > stop_at {
                 stop.store(true, Ordering::Relaxed);
             }
         });
@@ -69,7 +69,7 @@ fn a_run_that_is_stopped_anywhere_goes_on_to_the_same_end() {
 
 #[test]
 fn pilots_stand_in_the_records_by_their_phase_and_are_no_figures() {
-    let bench = bench();
+    let bench = make_bench();
     let findings = bench.findings();
     let run = bench.read();
     let mut arms: Vec<&String> = run
@@ -87,13 +87,13 @@ fn pilots_stand_in_the_records_by_their_phase_and_are_no_figures() {
     assert_eq!(arms, ["other", "same", "stock"], "all go through the same");
     assert!(run.trials().all(|trial| trial.phase == Phase::Measurement));
     let counted: u32 = findings.loads.iter().map(|load| load.blocks).sum();
-    let whole = ["closed", "open"].map(|load| blocks(&bench, load).0 as u32);
-    assert_eq!(counted, whole.iter().sum::<u32>());
+    let whole_blocks = ["closed", "open"].map(|load| blocks(&bench, load).0 as u32);
+    assert_eq!(counted, whole_blocks.iter().sum::<u32>());
 }
 
 #[test]
 fn the_rate_of_an_open_loop_follows_from_the_closed_one_and_is_kept() {
-    let bench = bench();
+    let bench = make_bench();
     bench.findings();
     let run = bench.read();
     let pilot = run.pilot("open").unwrap();
@@ -112,7 +112,7 @@ fn the_rate_of_an_open_loop_follows_from_the_closed_one_and_is_kept() {
 
 #[test]
 fn a_simulated_run_has_a_report_in_every_format() {
-    let bench = bench();
+    let bench = make_bench();
     let findings = bench.findings();
     let run = bench.read();
     for text in reports(&run, &findings) {
@@ -131,21 +131,20 @@ fn a_run_whose_files_have_changed_does_not_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let file = tempfile::NamedTempFile::new_in(folder.path()).unwrap();
     let name = file.path().display().to_string();
-    let users = |text: &str| std::fs::write(file.path(), text).unwrap();
     let mut bench = Bench::new(&["stock", "other"], 6, Model::default());
     let spec = RequestSpec::get(&format!("/{{{{line:{name}}}}}"));
     bench.study.loads[0].main.requests = vec![WeightedRequest::single(spec)];
     bench.study.proxy.executable = Some(file.path().to_owned());
-    users("a\nb\n");
+    std::fs::write(file.path(), "a\nb\n").unwrap();
     let stopped = bench.run(&mut |event, stop| {
         let is_block = matches!(event, Event::Block { .. });
         stop.fetch_or(is_block, Ordering::Relaxed);
     });
     assert_eq!(stopped.unwrap().outcome, Outcome::Interrupted);
-    users("a\nc\n");
+    std::fs::write(file.path(), "a\nc\n").unwrap();
     let refused = bench.resume().unwrap_err().to_string();
     assert!(refused.contains(&format!("{name} has changed")), "{refused}");
-    users("a\nb\n");
+    std::fs::write(file.path(), "a\nb\n").unwrap();
     // It is the proxy's program too, which others could have written now.
     std::fs::set_permissions(file.path(), Permissions::from_mode(0o777)).unwrap();
     let refused = bench.resume().unwrap_err().to_string();

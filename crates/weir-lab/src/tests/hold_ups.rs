@@ -26,15 +26,19 @@ fn p99(load: &LoadFindings) -> &Comparison {
     load.comparison("same", Metric::ResponseP99).unwrap()
 }
 
+fn typical_ns(load: &LoadFindings) -> u64 {
+    load.arms[0].tails[0].typical_ns.unwrap()
+}
+
 #[test]
 fn with_meters_the_interval_of_the_p99_of_equal_arms_is_narrower_and_the_rest_is_as_it_was() {
     let mut widths = [Vec::new(), Vec::new()];
     for seed in 1..=3 {
         let [without, with] = [false, true].map(|meters| study(host(seed, meters)));
         assert_eq!(without.hold_ups, None, "nobody knows without meters");
-        let seen = with.hold_ups.as_ref().unwrap();
-        assert!(seen.left_out);
-        assert!((5..seen.of / 3).contains(&seen.slices), "{seen:?}");
+        let hold_ups = with.hold_ups.as_ref().unwrap();
+        assert!(hold_ups.left_out);
+        assert!((5..hold_ups.of / 3).contains(&hold_ups.slices), "{hold_ups:?}");
         // No block is lost, and what bears hold-ups rests on all requests.
         assert_eq!(with.blocks_used, with.blocks);
         for (load, widths) in [&without, &with].into_iter().zip(&mut widths) {
@@ -44,10 +48,10 @@ fn with_meters_the_interval_of_the_p99_of_equal_arms_is_narrower_and_the_rest_is
         }
         assert_eq!(p99(&without).pooled, p99(&with).pooled);
         assert_eq!(without.arms[0].response_ns, with.arms[0].response_ns);
-        let p50 = |load: &LoadFindings| load.comparison("same", Metric::ResponseP50).cloned();
-        assert_eq!(p50(&without), p50(&with));
-        let typical = |load: &LoadFindings| load.arms[0].tails[0].typical_ns.unwrap();
-        assert!(typical(&with) < typical(&without));
+        let [p50_without, p50_with] =
+            [&without, &with].map(|load| load.comparison("same", Metric::ResponseP50).cloned());
+        assert_eq!(p50_without, p50_with);
+        assert!(typical_ns(&with) < typical_ns(&without));
     }
     let [without, with] = widths.map(|mut widths| {
         widths.sort_by(f64::total_cmp);
@@ -62,7 +66,7 @@ fn nothing_is_left_out_on_a_machine_that_hardly_runs() {
     model.machine.hold_ups =
         model.machine.hold_ups.map(|hold_ups| HoldUps { per_s: 30.0, ..hold_ups });
     let load = study(model);
-    let seen = load.hold_ups.as_ref().unwrap();
-    assert!(2 * seen.slices > seen.of && !seen.left_out, "{seen:?}");
+    let hold_ups = load.hold_ups.as_ref().unwrap();
+    assert!(2 * hold_ups.slices > hold_ups.of && !hold_ups.left_out, "{hold_ups:?}");
     assert_ne!(p99(&load).verdict, Verdict::Invalid);
 }

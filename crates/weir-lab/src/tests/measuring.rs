@@ -20,7 +20,7 @@ use crate::history::History;
 use crate::{LabError, Proposer, Step};
 
 /// Blocks and end of each cell, as reported to a proposer.
-type Heard = Rc<RefCell<Vec<(Vec<Block>, String)>>>;
+type CellOutcomes = Rc<RefCell<Vec<(Vec<Block>, String)>>>;
 
 /// Proposer that follows a list of steps and records the outcomes.
 struct Script {
@@ -28,7 +28,7 @@ struct Script {
     /// Number of blocks after which a cell ends.
     enough: usize,
     blocks: usize,
-    heard: Heard,
+    heard: CellOutcomes,
 }
 
 impl Proposer for Script {
@@ -78,7 +78,7 @@ fn measure(cell: Cell) -> Step {
 /// Runs steps on a study of four arms; returns the outcomes and the bench.
 fn script(model: Model, steps: Vec<Step>, enough: usize) -> (Vec<(Vec<Block>, String)>, Bench) {
     let bench = Bench::new(&["stock", "same", SICK, "other"], 12, model);
-    let heard = Heard::default();
+    let heard = CellOutcomes::default();
     let mut script =
         Some(Script { steps: steps.into(), enough, blocks: 0, heard: Rc::clone(&heard) });
     let mut proposer =
@@ -155,8 +155,8 @@ fn a_broken_arm_is_an_outcome_and_the_others_go_on() {
         SICK.to_owned(),
         ArmModel { faults: vec![Fault::Crash { at_s: 2.0 }], ..ArmModel::default() },
     );
-    let others = Cell { first_block: 10, ..cell(&[0, 1]) };
-    let steps = vec![measure(cell(&[0, 2])), Step::Arms(vec![0, 1]), measure(others)];
+    let second = Cell { first_block: 10, ..cell(&[0, 1]) };
+    let steps = vec![measure(cell(&[0, 2])), Step::Arms(vec![0, 1]), measure(second)];
     let (heard, _) = script(model, steps, usize::MAX);
     let ends: Vec<&str> = heard.iter().map(|(_, end)| end.as_str()).collect();
     let broken = format!("broken: arm `{SICK}`: it has ended by itself");
@@ -196,18 +196,15 @@ fn arms_are_added_renewed_and_have_cpus_of_their_own() {
 fn cells_that_differ_in_rate_alone_share_a_trial() {
     let ladder: Vec<[f64; 2]> =
         (1..=5).map(|step| [f64::from(step) * 200.0, f64::from(step) * 100.0]).collect();
-    let block = |rates: &[f64; 2]| StepBlock {
+    let blocks = ladder.iter().map(|rates| StepBlock {
         rates: rates.to_vec(),
         pause: Duration::from_millis(20),
         settle: Duration::from_millis(20),
         measure: Duration::from_millis(160),
-    };
+    });
     let open = Cell {
         load: load("open", StudyArrivals::Constant(1.0), 12),
-        rates: Rates::Steps(Steps {
-            blocks: ladder.iter().map(block).collect(),
-            ..Steps::default()
-        }),
+        rates: Rates::Steps(Steps { blocks: blocks.collect(), ..Steps::default() }),
         blocks: 5,
         ..cell(&[0, 1])
     };
@@ -242,19 +239,22 @@ fn overload_builds_a_queue_that_ends_with_the_slice() {
     }
 }
 
+/// Makes an arm whose 6,000 places are full after 6 s at half of 2,000/s, if each request takes one.
+fn with_time_wait(per_request: f64) -> ArmModel {
+    ArmModel {
+        time_wait: Some(TimeWait { per_request, lasts_s: 1000.0, room: 6_000.0, factor: 2.5 }),
+        ..ArmModel::default()
+    }
+}
+
 #[test]
 fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
     let mut bench = Bench::new(&["stock", "same", "other"], 40, Model::default());
-    // Half of 2,000/s each: 6,000 places are full after 6 s.
-    let time_wait = |per_request| ArmModel {
-        time_wait: Some(TimeWait { per_request, lasts_s: 1000.0, room: 6_000.0, factor: 2.5 }),
-        ..ArmModel::default()
-    };
     bench.study.arms.remove(1);
     // Warm-ups of more instances would fill them before the first block.
     bench.study.blocks.instances = 4;
-    bench.model.arms.insert("stock".to_owned(), time_wait(1.0));
-    bench.model.arms.insert("other".to_owned(), time_wait(0.0));
+    bench.model.arms.insert("stock".to_owned(), with_time_wait(1.0));
+    bench.model.arms.insert("other".to_owned(), with_time_wait(0.0));
     let findings = bench.findings();
     let load = &findings.loads[0];
     let [change] = &load.phases[..] else {
@@ -282,9 +282,9 @@ fn an_arm_that_becomes_another_is_found_out_with_the_reason() {
 #[test]
 fn an_arm_that_becomes_another_for_a_while_is_found_out() {
     let mut bench = Bench::new(&["stock", "same", "other"], 40, Model::default());
-    let mut other = ArmModel::default();
-    other.noise.steps = vec![(14.0, 12.0), (20.0, 1.0 / 12.0)];
-    bench.model.arms.insert("other".to_owned(), other);
+    let mut changing = ArmModel::default();
+    changing.noise.steps = vec![(14.0, 12.0), (20.0, 1.0 / 12.0)];
+    bench.model.arms.insert("other".to_owned(), changing);
     let findings = bench.findings();
     let [up, down] = &findings.loads[0].phases[..] else {
         panic!("{:?}", findings.loads[0].phases);
@@ -302,8 +302,8 @@ fn what_happens_to_the_machine_makes_no_arm_another() {
     for scenario in ["drift", "step", "correlated noise", "leak", "instances that differ"] {
         let model = weir_simulation::scenarios(3).into_iter().find(|(name, _)| *name == scenario);
         let bench = Bench::new(&["stock", "same", weir_simulation::SICK], 20, model.unwrap().1);
-        let found = &bench.findings().loads[0].phases;
-        assert_eq!(found.len(), 0, "{scenario}: {found:?}");
+        let phases = &bench.findings().loads[0].phases;
+        assert_eq!(phases.len(), 0, "{scenario}: {phases:?}");
     }
 }
 
@@ -315,19 +315,18 @@ fn taken_by_others(slice: &mut SliceRecord) {
 
 #[test]
 fn arms_that_their_connections_limit_are_not_equivalent() {
-    // 8 connections × 10 ms for a response allow 800/s; a worker for each, and next to no CPU time.
-    let waiting = |cpu_share| ArmModel {
-        service: Distribution::Fixed(10e6),
-        workers: 64,
-        cpu_share,
-        ..ArmModel::default()
-    };
     // Whether other processes have the CPUs that the proxy leaves: nobody of the run is busy with that.
     for (cpu_share, others, is_idle) in
         [(0.005, false, true), (0.005, true, true), (0.2, false, false)]
     {
         let mut bench = Bench::new(&["stock", "other"], 12, Model::default());
-        bench.model.others = waiting(cpu_share);
+        // 8 connections × 10 ms for a response allow 800/s; a worker for each, and next to no CPU time.
+        bench.model.others = ArmModel {
+            service: Distribution::Fixed(10e6),
+            workers: 64,
+            cpu_share,
+            ..ArmModel::default()
+        };
         bench.findings();
         let mut run = bench.read();
         for record in &mut run.records {
@@ -337,9 +336,13 @@ fn arms_that_their_connections_limit_are_not_equivalent() {
         }
         let findings = weir_analysis::analyze(&run);
         let load = &findings.loads[0];
-        let found = load.comparison("other", Metric::Rate).expect("a comparison");
-        assert_eq!(found.verdict == Verdict::Inconclusive, is_idle, "{found:?}");
-        assert_eq!(found.because == "the connections were the limit", is_idle, "{found:?}");
+        let comparison = load.comparison("other", Metric::Rate).expect("a comparison");
+        assert_eq!(comparison.verdict == Verdict::Inconclusive, is_idle, "{comparison:?}");
+        assert_eq!(
+            comparison.because == "the connections were the limit",
+            is_idle,
+            "{comparison:?}"
+        );
         // Its figures stand once, with the load.
         let limit = "The connections were the limit: 8 connections × ";
         for (words, is_said) in [
@@ -348,7 +351,7 @@ fn arms_that_their_connections_limit_are_not_equivalent() {
             ("have waited for other processes, which had", others),
         ] {
             assert_eq!(load.idle.contains(words), is_said, "{words}: {}", load.idle);
-            assert!(!found.because.contains("allow 800/s"), "{found:?}");
+            assert!(!comparison.because.contains("allow 800/s"), "{comparison:?}");
             assert!(!findings.answer.contains("allow 800/s"), "{}", findings.answer);
         }
         let answer =

@@ -30,7 +30,7 @@ const ROWS: [Row; 8] = [
     ("five rates, with a pilot", 3, 5, 10, true, |bench| bench.study.blocks.slice = None),
 ];
 
-fn bench((_, arms, loads, seconds, is_matrix, change): Row) -> Bench {
+fn make_bench((_, arms, loads, seconds, is_matrix, change): Row) -> Bench {
     let mut bench = Bench::new(&ARMS[..arms], seconds, Model::default());
     if is_matrix {
         let cells = (1..=loads).map(|number| {
@@ -53,7 +53,7 @@ fn bench((_, arms, loads, seconds, is_matrix, change): Row) -> Bench {
 #[test]
 fn a_promise_includes_everything_and_holds() {
     for row in ROWS {
-        let bench = bench(row);
+        let bench = make_bench(row);
         let mut promised = Duration::ZERO;
         let summary = bench.run(&mut |event, _| {
             if let Event::Takes { takes, .. } = event {
@@ -64,13 +64,13 @@ fn a_promise_includes_everything_and_holds() {
         let loads: Duration = bench.study.loads.iter().map(|load| load.duration).sum();
         let before = crate::length_of(&bench.study).as_secs_f64();
         let (promised, loads) = (promised.as_secs_f64(), loads.as_secs_f64());
-        let said = format!(
+        let promises = format!(
             "{}: {promised:.1} s promised, {before:.1} before, {took:.1} taken, {loads} of load",
             row.0
         );
-        assert!((promised / took - 1.0).abs() < 0.1, "{said}");
-        assert!((before / took - 1.0).abs() < 0.1, "{said}");
+        assert!((promised / took - 1.0).abs() < 0.1, "{promises}");
+        assert!((before / took - 1.0).abs() < 0.1, "{promises}");
         // A load ends with its last whole block, which may leave a little of its time.
-        assert!(took - loads < 0.2 * took, "{said}");
+        assert!(took - loads < 0.2 * took, "{promises}");
     }
 }

@@ -53,10 +53,13 @@ fn each_load_of_a_shared_trial_is_judged_and_reported_as_its_own() {
         for (number, part) in parts.iter().enumerate() {
             assert_eq!((part.first_block, part.blocks), (number as u32, 1));
             let with: Vec<&str> = part.with.iter().map(|with| &*with.load).collect();
-            let others = RATES.iter().map(|rate| format!("c{}-r{rate}", spec.connections));
-            let others: Vec<String> = others.filter(|other| other != name).collect();
+            let siblings: Vec<String> = RATES
+                .iter()
+                .map(|rate| format!("c{}-r{rate}", spec.connections))
+                .filter(|sibling| sibling != name)
+                .collect();
             assert_eq!(with.len(), 2);
-            assert!(others.iter().all(|other| with.contains(&&**other)), "{with:?}");
+            assert!(siblings.iter().all(|sibling| with.contains(&&**sibling)), "{with:?}");
         }
     }
     // The loads of a round come in an order of its own.
@@ -84,8 +87,8 @@ fn each_load_of_a_shared_trial_keeps_its_own_times_without_hold_ups() {
                     .filter(|slice| !slice.stood_still)
                     .map(|slice| slice.due)
                     .sum();
-                let kept = run.undisturbed(trial).filter(|_| due > 0)?;
-                Some((kept.iter().map(|(_, count)| count).sum::<u64>(), due))
+                let histogram = run.undisturbed(trial).filter(|_| due > 0)?;
+                Some((histogram.iter().map(|(_, count)| count).sum::<u64>(), due))
             });
         let split: Vec<_> = split.collect();
         assert!(!split.is_empty(), "{rate}: none stood still");
@@ -117,18 +120,18 @@ fn loads_that_share_a_trial_have_one_pilot() {
 fn a_shared_trial_that_is_stopped_goes_on_to_the_same_end() {
     for stop_at in [0, 1, 4, 13, 23, 24, 31] {
         let bench = matrix();
-        let mut told = 0;
+        let mut blocks = 0;
         let stopped = bench.run(&mut |event, stop| {
-            told += u32::from(matches!(event, Event::Block { .. }));
-            stop.fetch_or(told > stop_at, Ordering::Relaxed);
+            blocks += u32::from(matches!(event, Event::Block { .. }));
+            stop.fetch_or(blocks > stop_at, Ordering::Relaxed);
         });
         assert_eq!(stopped.unwrap().outcome, Outcome::Interrupted, "{stop_at}");
         assert_eq!(bench.resume().unwrap().outcome, Outcome::Complete, "{stop_at}");
         let run = bench.read();
         for load in &bench.study.loads {
             let blocks = run.blocks(&load.name);
-            let whole = blocks.values().filter(|trials| trials.len() == 3).count();
-            assert_eq!(whole, 8, "{stop_at}: {}", load.name);
+            let whole_blocks = blocks.values().filter(|trials| trials.len() == 3).count();
+            assert_eq!(whole_blocks, 8, "{stop_at}: {}", load.name);
             let mut numbers: Vec<u32> = blocks.keys().map(|(block, _)| *block).collect();
             numbers.dedup();
             assert_eq!(numbers.len(), blocks.len(), "{stop_at}: no number is used twice");
@@ -154,6 +157,6 @@ fn loads_that_differ_in_more_than_their_rate_share_nothing() {
     for (what, change, groups) in cases {
         let mut bench = matrix();
         change(&mut bench);
-        assert_eq!(crate::budget::groups(&bench.study).len(), groups, "{what}");
+        assert_eq!(crate::budget::group_loads(&bench.study).len(), groups, "{what}");
     }
 }

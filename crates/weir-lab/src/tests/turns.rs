@@ -19,7 +19,7 @@ use crate::turns::Turns;
 use crate::{Event, LabError, Summary};
 
 /// Makes a study of three arms, one of which is quicker by a quarter, on a host that drifts.
-fn bench(rounds: u32, instance_sd: f64) -> Bench {
+fn make_bench(rounds: u32, instance_sd: f64) -> Bench {
     let mut model = Model::default();
     let sick = ArmModel::default().slower(0.8);
     model.arms.insert(SICK.to_owned(), sick);
@@ -42,7 +42,7 @@ fn run(bench: &Bench, events: &mut dyn FnMut(Event)) -> Result<Summary, LabError
 
 #[test]
 fn rounds_are_mirrored_and_each_is_a_replicate() {
-    let bench = bench(12, 0.002);
+    let bench = make_bench(12, 0.002);
     assert_eq!(run(&bench, &mut |_| {}).unwrap().outcome, Outcome::Complete);
     let read = bench.read();
     let order: Vec<(&str, u32)> = read.trials().map(|trial| (&*trial.arm, trial.block)).collect();
@@ -53,14 +53,10 @@ fn rounds_are_mirrored_and_each_is_a_replicate() {
     assert!(parts.map(|part| part.arms.len()).all(|arms| arms == 1));
     let findings = weir_analysis::analyze(&read);
     let load = &findings.loads[0];
-    let of = |arm: &str| {
-        let mut all = load.comparisons.iter();
-        all.find(|one| one.arm == arm).unwrap()
-    };
-    let found = of(SICK);
-    assert_eq!((found.n, found.merged, found.verdict), (12, 1, Verdict::Better), "{found:?}");
-    assert!((found.ratio / 1.25 - 1.0).abs() < 0.01, "{found:?}");
-    let same = of("same");
+    let [sick, same] = [SICK, "same"]
+        .map(|arm| load.comparisons.iter().find(|comparison| comparison.arm == arm).unwrap());
+    assert_eq!((sick.n, sick.merged, sick.verdict), (12, 1, Verdict::Better), "{sick:?}");
+    assert!((sick.ratio / 1.25 - 1.0).abs() < 0.01, "{sick:?}");
     assert!(!matches!(same.verdict, Verdict::Better | Verdict::Worse), "{same:?}");
     for report in reports(&read, &findings) {
         assert!(report.contains("1.25"), "{report}");
@@ -72,19 +68,16 @@ fn rounds_are_mirrored_and_each_is_a_replicate() {
 fn an_arm_has_several_loads_in_a_turn() {
     // Long stretches: each load has its own rounds, and the arm that has the last stretch stays for the next load.
     for (seconds, changes) in [(24, 13), (24 * 60, 25)] {
-        let mut bench = bench(6, 0.001);
+        let mut bench = make_bench(6, 0.001);
         bench.study.loads =
             ["one", "other"].map(|name| bench::load(name, ArrivalsSpec::Closed, seconds)).into();
         bench.study.loads[1].connections = 9;
         run(&bench, &mut |_| {}).unwrap();
         let read = bench.read();
-        let of = |load: &str| {
-            read.trials()
-                .filter(|trial| trial.load == load)
-                .map(|trial| (trial.block, &*trial.arm))
-                .collect()
-        };
-        let (one, other): (Vec<_>, Vec<_>) = (of("one"), of("other"));
+        let [one, other] = ["one", "other"].map(|load| {
+            let trials = read.trials().filter(|trial| trial.load == load);
+            trials.map(|trial| (trial.block, &*trial.arm)).collect::<Vec<_>>()
+        });
         assert_eq!(one, other, "{seconds}");
         assert_eq!(one.len(), 18, "{seconds}");
         let mut arms: Vec<&str> = read.trials().map(|trial| &*trial.arm).collect();
@@ -101,27 +94,25 @@ fn an_arm_has_several_loads_in_a_turn() {
 /// Differences between stretches are in the interval, however long a stretch is.
 #[test]
 fn what_differs_between_stretches_widens_the_intervals() {
-    let width = |instance_sd| {
-        let bench = bench(12, instance_sd);
+    let [quiet, noisy] = [0.001, 0.03].map(|instance_sd| {
+        let bench = make_bench(12, instance_sd);
         run(&bench, &mut |_| {}).unwrap();
         let findings = weir_analysis::analyze(&bench.read());
-        let found = findings.loads[0].comparisons[1].clone();
-        (found.interval.1 / found.interval.0).ln()
-    };
-    let (quiet, noisy) = (width(0.001), width(0.03));
+        let (low, high) = findings.loads[0].comparisons[1].interval;
+        (high / low).ln()
+    });
     assert!(noisy > 0.02 && noisy > quiet * 4.0, "{quiet} {noisy}");
 }
 
 #[test]
 fn a_run_that_was_stopped_within_a_round_goes_on_with_whole_rounds() {
-    let bench = bench(8, 0.001);
-    let mut stop = |event: Event| {
+    let bench = make_bench(8, 0.001);
+    let summary = run(&bench, &mut |event| {
         if matches!(event, Event::AloneTurn { stretch: 8, .. }) {
             bench.options().stop.store(true, Ordering::Relaxed);
         }
-    };
-    let summary = run(&bench, &mut stop).unwrap();
-    assert_eq!(summary.outcome, Outcome::Interrupted);
+    });
+    assert_eq!(summary.unwrap().outcome, Outcome::Interrupted);
     bench.options().stop.store(false, Ordering::Relaxed);
     let summary = crate::ask_again(&bench.options(), &mut proposer, &mut |_| {}).unwrap();
     assert_eq!(summary.outcome, Outcome::Complete);
@@ -142,7 +133,8 @@ fn searches(header: &RunHeader, _: u32) -> Box<dyn Proposer> {
 /// Searches arms in turn; `stop` has the turn and the event in it at which the run is stopped.
 fn search(bench: &Bench, stop: Option<(u32, u32)>) -> Summary {
     let mut at = (0, 0);
-    let mut events = |event: Event| {
+    let study = (&bench.study, "");
+    let summary = crate::ask(study, &bench.options(), &mut searches, &mut |event| {
         at = match event {
             Event::AloneTurn { stretch, .. } => (stretch, 0),
             Event::Bracket { .. } => (at.0, at.1 + 1),
@@ -151,16 +143,15 @@ fn search(bench: &Bench, stop: Option<(u32, u32)>) -> Summary {
         if stop == Some(at) {
             bench.options().stop.store(true, Ordering::Relaxed);
         }
-    };
-    let study = (&bench.study, "");
-    crate::ask(study, &bench.options(), &mut searches, &mut events).unwrap()
+    });
+    summary.unwrap()
 }
 
 #[test]
 fn an_arm_is_searched_to_its_end_before_the_next_one_and_never_again() {
     let arms = [("stock", 2000.0), ("same", 2000.0), ("other", 1500.0)];
     for stop in [None, Some((1, 2)), Some((2, 0)), Some((2, 3)), Some((3, 1))] {
-        let bench = capacity::bench(&arms, "p99 < 30ms", 5);
+        let bench = capacity::make_bench(&arms, "p99 < 30ms", 5);
         let mut summary = search(&bench, stop);
         if stop.is_some() {
             assert_eq!(summary.outcome, Outcome::Interrupted, "{stop:?}");
@@ -173,14 +164,14 @@ fn an_arm_is_searched_to_its_end_before_the_next_one_and_never_again() {
         let mut order: Vec<&str> = run.trials().map(|trial| &*trial.arm).collect();
         order.dedup();
         assert_eq!(order, ["stock", "other", "same"], "{stop:?}");
-        let found = capacity::found(&run);
-        assert_eq!(found.len(), 3, "{stop:?}");
-        for found in found {
-            let services = arms.iter().find(|(arm, _)| *arm == found.arm);
+        let records = capacity::read_capacities(&run);
+        assert_eq!(records.len(), 3, "{stop:?}");
+        for record in records {
+            let services = arms.iter().find(|(arm, _)| *arm == record.arm);
             let truth = capacity::capacity(services.expect("an arm").1);
             // Holds of 5 s succeed at rates that do not last.
-            let is_near = 0.95 * found.low <= truth && truth <= 1.03 * found.high;
-            assert!(capacity::has_claim(found) && is_near, "{stop:?} {truth}: {found:?}");
+            let is_near = 0.95 * record.low <= truth && truth <= 1.03 * record.high;
+            assert!(capacity::has_claim(record) && is_near, "{stop:?} {truth}: {record:?}");
         }
         let findings = weir_analysis::analyze(&run);
         let ratio = &findings.capacity.expect("capacities").ratios[1];
@@ -192,7 +183,7 @@ fn an_arm_is_searched_to_its_end_before_the_next_one_and_never_again() {
 #[test]
 fn each_arm_in_turn_has_its_share_of_the_budget() {
     let arms = [("stock", 2000.0), ("other", 1500.0)];
-    let mut bench = capacity::bench(&arms, "p99 < 30ms", 5);
+    let mut bench = capacity::make_bench(&arms, "p99 < 30ms", 5);
     // No interval is ever narrow enough.
     bench.study.search.precision = 0.001;
     let budget = Duration::from_secs(160);
@@ -200,18 +191,18 @@ fn each_arm_in_turn_has_its_share_of_the_budget() {
     let took = search(&bench, None).took;
     assert!(took <= budget, "{took:?}");
     let run = bench.read();
-    let found = capacity::found(&run);
-    for found in &found {
+    let records = capacity::read_capacities(&run);
+    for record in &records {
         let share = 50.0..80.0;
-        assert!(share.contains(&found.seconds.1), "{found:?}");
+        assert!(share.contains(&record.seconds.1), "{record:?}");
     }
-    assert_eq!(found.len(), 2);
+    assert_eq!(records.len(), 2);
 }
 
 #[test]
 fn the_time_of_searches_in_turn_has_the_time_until_arms_are_in_force() {
     let arms = [("stock", 2000.0), ("other", 1500.0)];
-    let beside = capacity::bench(&arms, "p99 < 30ms", 5).study;
+    let beside = capacity::make_bench(&arms, "p99 < 30ms", 5).study;
     let mut in_turn = beside.clone();
     in_turn.proxy.controller =
         Some(ControllerSpec { is: "ingress-nginx".to_owned(), ..ControllerSpec::default() });

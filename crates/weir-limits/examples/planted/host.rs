@@ -275,15 +275,15 @@ impl Host {
 
     /// Returns the stations: number of servers, and seconds that a request spends at one. Saturation of one of the
     /// first [`ACCEPTING`] also delays accepting connections.
-    fn stations(&self, taken: f64) -> Vec<(f64, f64)> {
+    fn stations(&self, ports_in_use: f64) -> Vec<(f64, f64)> {
         let mut kernel = self.kernel + (self.opens_in() + self.opens_out) * self.connecting;
-        kernel += self.opens_out * self.port_search(taken);
-        let own = self.user + kernel + self.gzip + self.tls_full * self.handshake;
-        let others = if self.is_together() { self.origin_cpu + self.generator_cpu } else { 0.0 };
+        kernel += self.opens_out * self.port_search(ports_in_use);
+        let proxy = self.user + kernel + self.gzip + self.tls_full * self.handshake;
+        let peers = if self.is_together() { self.origin_cpu + self.generator_cpu } else { 0.0 };
         let mut stations = vec![
-            (self.cpus * (1.0 - self.steal) * (1.0 - self.crowd), own + self.softirq + others),
-            (self.workers, own),
-            (self.quota, own),
+            (self.cpus * (1.0 - self.steal) * (1.0 - self.crowd), proxy + self.softirq + peers),
+            (self.workers, proxy),
+            (self.quota, proxy),
             (1.0, self.disk_time()),
             // What waits for pages does nothing else.
             (
@@ -292,7 +292,7 @@ impl Host {
                 } else {
                     f64::INFINITY
                 },
-                own + self.softirq + others,
+                proxy + self.softirq + peers,
             ),
             (self.origin_threads, self.origin_cpu),
             (self.generator_threads * (1.0 - self.hog), self.generator_cpu),
@@ -322,9 +322,11 @@ impl Host {
         let (mut low, mut high) = (0.0, 1e7);
         for _ in 0..60 {
             let rate = 0.5 * (low + high);
-            let taken = self.time_wait(rate);
-            let carries =
-                self.stations(taken).iter().all(|(servers, demand)| rate * demand <= *servers);
+            let ports_in_use = self.time_wait(rate);
+            let carries = self
+                .stations(ports_in_use)
+                .iter()
+                .all(|(servers, demand)| rate * demand <= *servers);
             if carries { low = rate } else { high = rate }
         }
         low
@@ -340,9 +342,9 @@ impl Host {
         let mut flow = Flow { offered, completed: offered.min(capacity), ..Flow::default() };
         let sent = (self.generator_threads * (1.0 - self.hog) / self.generator_cpu).min(offered);
         self.connections(&mut flow, sent, dice);
-        let taken = self.time_wait(flow.completed);
+        let ports_in_use = self.time_wait(flow.completed);
         let mut response = self.rtt * 2.0 + self.origin_delay;
-        for (servers, demand) in self.stations(taken) {
+        for (servers, demand) in self.stations(ports_in_use) {
             let used = (flow.completed * demand / servers).min(0.995);
             if servers.is_finite() && demand > 0.0 {
                 response += demand * (1.0 + waits(servers, used));
@@ -356,9 +358,9 @@ impl Host {
         flow.in_flight = (flow.completed * response).min(self.connections);
         flow.kernel = self.kernel
             + (self.opens_in() + self.opens_out) * self.connecting
-            + self.opens_out * self.port_search(taken);
+            + self.opens_out * self.port_search(ports_in_use);
         flow.user = self.user + self.gzip + self.tls_full * self.handshake;
-        flow.time_wait = taken + flow.completed * self.closed_by_proxy * TIME_WAIT_S;
+        flow.time_wait = ports_in_use + flow.completed * self.closed_by_proxy * TIME_WAIT_S;
         let busy = offered * self.generator_cpu / (self.generator_threads * (1.0 - self.hog));
         flow.lag = if busy < 0.99 {
             // 0.99 quantile of an exponential wait; a time slice where others run as well.
@@ -390,9 +392,9 @@ impl Host {
         flow.syn_drops = wanted * dropped;
         let reached = wanted - flow.syn_drops;
         // Between two calls of accept(2) connections queue up; those that are never accepted fill the queue.
-        let taken = self.time_wait(flow.completed);
+        let ports_in_use = self.time_wait(flow.completed);
         let is_held_up = self
-            .stations(taken)
+            .stations(ports_in_use)
             .iter()
             .take(ACCEPTING)
             .any(|(servers, demand)| flow.completed * demand > 0.98 * servers);
@@ -410,9 +412,9 @@ impl Host {
             lost += (arrived - self.backlog - 1.0).max(0.0);
             most = most.max(arrived.min(self.backlog + 1.0));
         }
-        let each = lost / f64::from(calls) / self.stall;
+        let bursts = lost / f64::from(calls) / self.stall;
         let full = excess > 0.0 && opens > 0.0;
-        flow.overflows = each.min(reached) + if full { excess } else { 0.0 };
+        flow.overflows = bursts.min(reached) + if full { excess } else { 0.0 };
         flow.queue = if full { self.backlog + 1.0 } else { most };
         flow.tracked = (self.connections + wanted * TRACKED_S).min(self.conntrack_most);
         flow.untracked = (wanted - self.conntrack_most / TRACKED_S).max(0.0);
@@ -435,7 +437,7 @@ impl Host {
         let no_answer = flow.overflows + flow.syn_drops + flow.untracked + wanted * self.syn_loss;
         flow.lost_syns = (no_answer / sent.max(answered)).min(0.9);
         flow.completed -=
-            (wanted * self.syn_loss + each.min(reached) + flow.syn_drops + flow.untracked)
+            (wanted * self.syn_loss + bursts.min(reached) + flow.syn_drops + flow.untracked)
                 .min(0.8 * flow.completed)
                 * 0.3;
     }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 
 use host::{Dice, Flow, Host};
-use outside::trial;
+use outside::build_trial;
 use plants::{PLANTS, Plant};
 use reliability::Access;
 use samples::{SECONDS, Samples, spoil};
@@ -50,7 +50,7 @@ fn play(host: &Host, rate: f64, (needs, access): (&[&str], &Access), dice: &mut 
     if *access == Access::Whole && dice.chance(0.3) {
         spoil(&mut hosts, needs, dice);
     }
-    let mut trial = trial(host, &flow, dice);
+    let mut trial = build_trial(host, &flow, dice);
     access.hide(&mut hosts, &mut trial);
     Played { hosts, trial }
 }
@@ -96,8 +96,9 @@ fn planted(trials: usize, seed: u64, is_blind: bool) -> BTreeMap<&'static str, R
 }
 
 fn share(rows: &BTreeMap<&str, Row>) -> f64 {
-    let sum = |of: fn(&Row) -> u32| rows.values().map(of).sum::<u32>();
-    f64::from(sum(|row| row.right)) / f64::from(sum(|row| row.trials))
+    let right: u32 = rows.values().map(|row| row.right).sum();
+    let trials: u32 = rows.values().map(|row| row.trials).sum();
+    f64::from(right) / f64::from(trials)
 }
 
 /// Returns the share of trials without a finding.
@@ -145,10 +146,14 @@ fn main() -> io::Result<()> {
         percent[0], percent[1]
     )?;
     for (limiter, row) in blind {
-        let others = row.instead.iter().filter(|(name, _)| *name != "nothing");
-        let others: Vec<String> = others.map(|(name, count)| format!("{name} {count}")).collect();
-        if !others.is_empty() {
-            writeln!(out, "{limiter}: {}", others.join(", "))?;
+        let misnamed: Vec<String> = row
+            .instead
+            .iter()
+            .filter(|(name, _)| *name != "nothing")
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect();
+        if !misnamed.is_empty() {
+            writeln!(out, "{limiter}: {}", misnamed.join(", "))?;
         }
     }
     Ok(())

@@ -9,31 +9,32 @@ use crate::host::{Dice, Flow, Host};
 use crate::samples::SECONDS;
 
 /// Returns the figures that the generator and the lab would know.
-pub(crate) fn trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
-    let figures = figures(host, flow, dice);
+pub(crate) fn build_trial(host: &Host, flow: &Flow, dice: &mut Dice) -> Trial {
     let requests = (flow.offered * SECONDS as f64).round();
-    let count = |rate: f64| (rate * SECONDS as f64) as u64;
     let errors = [
         ("unexpected", flow.no_port + flow.limited),
         ("closed_unanswered", flow.refused),
         ("timeout", 0.0),
         ("connect", 0.0),
     ];
+    let errors = errors
+        .map(|(kind, rate): (&str, f64)| (kind.to_owned(), (rate * SECONDS as f64) as u64))
+        .into();
     Trial {
-        figures,
+        figures: draw_figures(host, flow, dice),
         response_times: times(flow, requests, dice),
-        errors: Some(errors.map(|(kind, rate)| (kind.to_owned(), count(rate))).into()),
+        errors: Some(errors),
         requests: requests as u64,
         settings: settings(host),
     }
 }
 
 /// Figures of the generator and the lab; some are randomly left out.
-fn figures(host: &Host, flow: &Flow, dice: &mut Dice) -> BTreeMap<Figure, f64> {
+fn draw_figures(host: &Host, flow: &Flow, dice: &mut Dice) -> BTreeMap<Figure, f64> {
     let is_short =
         flow.completed < 0.985 * flow.offered || flow.response > 0.1 || flow.lost_syns > 1e-3;
     let is_failing = is_short || host.memory_aborts > 0.0 || host.loss > 0.0;
-    let known = [
+    let figures = [
         (Figure::RateIntended, flow.offered, 1.0),
         (
             Figure::RateOffered,
@@ -58,7 +59,7 @@ fn figures(host: &Host, flow: &Flow, dice: &mut Dice) -> BTreeMap<Figure, f64> {
     .into_iter()
     .filter(|(_, _, share)| dice.chance(*share));
     let link = (Figure::CrossesLink, 1.0);
-    known.map(|(figure, value, _)| (figure, value)).chain([link]).collect()
+    figures.map(|(figure, value, _)| (figure, value)).chain([link]).collect()
 }
 
 /// Response times; a lost SYN is sent again.

@@ -34,11 +34,11 @@ impl Access {
     }
 
     fn random(dice: &mut Dice) -> Access {
-        let place = dice.0.unit();
-        if place < 0.4 {
+        let draw = dice.0.unit();
+        if draw < 0.4 {
             return Access::Whole;
         }
-        if place < 0.7 {
+        if draw < 0.7 {
             let has_origin = dice.chance(0.5);
             return Access::Foreign { has_origin };
         }
@@ -52,20 +52,23 @@ impl Access {
 
     /// Removes the data that cannot be read.
     pub(crate) fn hide(&self, hosts: &mut [HostSamples], trial: &mut Trial) {
-        let is_lost = |table: &str, role: Option<&String>| match self {
-            Access::Whole => false,
-            Access::Without(tables) => tables.iter().any(|name| name == table),
-            Access::Foreign { has_origin } => {
-                table == "proxy" || (!has_origin && role.is_some_and(|role| role == "origin"))
-            }
-        };
         for host in hosts {
-            host.rows.retain(|row| !is_lost(&row.table, row.keys.first()));
+            host.rows.retain(|row| !self.hides(&row.table, row.keys.first()));
         }
         if matches!(self, Access::Foreign { .. }) {
             trial.settings.clear();
             for figure in [Figure::Workers, Figure::OriginTimeS] {
                 trial.figures.remove(&figure);
+            }
+        }
+    }
+
+    fn hides(&self, table: &str, role: Option<&String>) -> bool {
+        match self {
+            Access::Whole => false,
+            Access::Without(tables) => tables.iter().any(|name| name == table),
+            Access::Foreign { has_origin } => {
+                table == "proxy" || (!has_origin && role.is_some_and(|role| role == "origin"))
             }
         }
     }
@@ -98,17 +101,17 @@ fn first_findings(trials: usize, seed: u64) -> Vec<Named> {
 }
 
 /// Returns, for each limiter, the planted ones for which it was wrongly named first.
-fn taken_for(findings: &[Named]) -> BTreeMap<String, Vec<&'static str>> {
+fn list_confusions(findings: &[Named]) -> BTreeMap<String, Vec<&'static str>> {
     let mut counts: BTreeMap<(String, &'static str), u32> = BTreeMap::new();
     for named in findings.iter().filter(|named| !named.is_right()) {
         let key = (named.first.limiter.clone(), named.planted);
         *counts.entry(key).or_default() += 1;
     }
-    let mut taken: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    let mut planted_for: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
     for (limiter, planted) in counts.into_keys() {
-        taken.entry(limiter).or_default().push(planted);
+        planted_for.entry(limiter).or_default().push(planted);
     }
-    taken
+    planted_for
 }
 
 /// Groups scores into bands with a rising share of right findings: neighbours that would violate this are merged (pool
@@ -121,8 +124,8 @@ fn bands(findings: &[Named], taken_for: &BTreeMap<String, Vec<&'static str>>) ->
         let key = (
             first.limiter.clone(),
             !first.unjudged.iter().any(|name| {
-                let others = taken_for.get(&first.limiter);
-                others.is_some_and(|others| others.contains(&name.as_str()))
+                let confused = taken_for.get(&first.limiter);
+                confused.is_some_and(|limiters| limiters.contains(&name.as_str()))
             }),
             hundredths,
         );
@@ -166,9 +169,9 @@ pub(crate) fn fit(trials: usize, seed: u64) -> io::Result<()> {
          strong: 0.95\nlikely: 0.7\ntaken_for:"
     )?;
     let findings = first_findings(trials, seed);
-    let taken_for = taken_for(&findings);
-    for (limiter, others) in &taken_for {
-        writeln!(out, "  {limiter}: [{}]", others.join(", "))?;
+    let taken_for = list_confusions(&findings);
+    for (limiter, planted) in &taken_for {
+        writeln!(out, "  {limiter}: [{}]", planted.join(", "))?;
     }
     writeln!(out, "bands:")?;
     for band in bands(&findings, &taken_for) {
@@ -229,12 +232,13 @@ fn words_of_limiters() -> BTreeMap<&'static str, [String; 2]> {
 #[test]
 fn words_are_as_right_as_they_say_on_a_seed_that_they_were_not_fitted_on() {
     let words = by_word(&first_findings(620, 91));
-    let share = |word| {
+    let shares = [Certainty::Strong, Certainty::Likely, Certainty::Weak].map(|word| {
         let (named, right) = words[&word];
         assert!(named >= 10, "{word:?}: {named}");
         f64::from(right) / f64::from(named)
-    };
-    assert!(share(Certainty::Strong) >= 0.95, "{words:?}");
-    assert!(share(Certainty::Likely) >= 0.7, "{words:?}");
-    assert!(share(Certainty::Weak) < 0.5, "{words:?}");
+    });
+    let [strong, likely, weak] = shares;
+    assert!(strong >= 0.95, "{words:?}");
+    assert!(likely >= 0.7, "{words:?}");
+    assert!(weak < 0.5, "{words:?}");
 }

@@ -48,32 +48,32 @@ impl<'a> Samples<'a> {
         if host.layout == Layout::Apart {
             return hosts;
         }
-        let mut one = HostSamples { roles: roles.to_vec(), ..HostSamples::default() };
+        let mut merged = HostSamples { roles: roles.to_vec(), ..HostSamples::default() };
         for (role, host) in roles.into_iter().zip(hosts) {
-            let mut own: Vec<u64> = host
+            let mut cpus: Vec<u64> = host
                 .rows
                 .iter()
                 .filter_map(|row| row.keys.first().filter(|_| row.table == "cpus")?.parse().ok())
                 .collect();
-            own.sort_unstable();
-            own.dedup();
+            cpus.sort_unstable();
+            cpus.dedup();
             // Together there are no other CPUs than the proxy's.
-            if !own.is_empty() {
-                one.cpus.insert(role, own);
+            if !cpus.is_empty() {
+                merged.cpus.insert(role, cpus);
             }
-            one.rows.extend(host.rows);
+            merged.rows.extend(host.rows);
         }
         if samples.host.layout == Layout::Together {
-            one.cpus.clear();
+            merged.cpus.clear();
         }
-        one.rows.sort_by_key(|row| row.at_ns);
-        vec![one]
+        merged.rows.sort_by_key(|row| row.at_ns);
+        vec![merged]
     }
 
     /// Adds a row. The value of a counter is its growth per second, that of a gauge its level.
     fn put(&mut self, table: &str, keys: &[&str], values: &[(&str, f64)]) {
         let counters = Counters::builtin();
-        let of = counters.table(table).expect("a table");
+        let schema = counters.table(table).expect("a table");
         let is_pair = keys.first().is_some_and(|key| ["accepts", "handled"].contains(key));
         let kind = counters
             .proxy_counters
@@ -83,24 +83,26 @@ impl<'a> Samples<'a> {
             .map(|one| one.kind);
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
         let columns: Vec<_> =
-            of.columns.iter().filter(|column| column.kind != ColumnKind::Key).collect();
+            schema.columns.iter().filter(|column| column.kind != ColumnKind::Key).collect();
         let fresh: Vec<f64> = columns.iter().map(|_| (self.dice.0.unit() * 1e6).round()).collect();
         let cell = self.cells.entry((table.to_owned(), keys.clone())).or_insert(fresh);
         let mut row = Vec::new();
         for (column, sum) in columns.iter().zip(cell) {
-            let given =
+            let value =
                 values.iter().find(|(name, _)| *name == column.name).map(|(_, value)| *value);
             let is_time =
                 ["_ns", "_us", "_ms", "_bytes"].iter().any(|unit| column.name.ends_with(unit));
-            row.push(given.filter(|value| value.is_finite()).map(|value| {
+            row.push(value.filter(|value| value.is_finite()).map(|value| {
                 match kind.unwrap_or(column.kind) {
                     ColumnKind::Counter => {
                         let noise = 1.0 + 0.03 * self.dice.normal();
-                        *sum += match is_time {
-                            true => (value * noise).max(0.0),
+                        *sum += if is_time {
+                            (value * noise).max(0.0)
+                        } else if is_pair {
                             // These two count the same connections.
-                            false if is_pair => value.round(),
-                            false => self.dice.count(value),
+                            value.round()
+                        } else {
+                            self.dice.count(value)
                         };
                         *sum as u64
                     }
@@ -168,8 +170,8 @@ impl<'a> Samples<'a> {
             ("files_most", 9e6), ("mem_available_bytes", 4e9), ("context_switches", rate),
         ]);
         for cpu in 0..host.cpus as u64 {
-            let own = if is_squeezed && cpu == 0 { 30.0 } else { 0.02 };
-            self.put("softnet", &[&cpu.to_string()], &[("processed", rate), ("dropped", 0.0), ("squeezed", own), ("received_rps", 0.0)]);
+            let squeezed = if is_squeezed && cpu == 0 { 30.0 } else { 0.02 };
+            self.put("softnet", &[&cpu.to_string()], &[("processed", rate), ("dropped", 0.0), ("squeezed", squeezed), ("received_rps", 0.0)]);
         }
         self.put("disks", &["sda"], &[
             ("reads", 0.1), ("writes", rate * 0.1), ("read_bytes", 0.0), ("io_ms", flow.disk_use * 1000.0),
@@ -199,22 +201,21 @@ impl<'a> Samples<'a> {
         };
         let written = rate * (f64::from(u8::from(host.log)) * host.log_bytes + host.temporary * host.temporary_share);
         let held = (host.connections * 2.0).min(host.descriptors) / processes;
-        let uneven = |place: f64, of: f64| 1.0 + 0.02 * ((place + 0.5) / of - 0.5);
         for process in 0..processes as u64 {
-            let own = uneven(process as f64, processes) / processes;
+            let share = uneven_share(process as f64, processes) / processes;
             let pid = (100 + process).to_string();
             self.put("processes", &["proxy", &pid, "proxy"], &[
-                ("user_ns", all[0] * own * 1e9), ("system_ns", all[1] * own * 1e9), ("wait_ns", busy.min(1.0).powi(6) * 5e8),
-                ("voluntary", all[2] * own), ("involuntary", 10.0), ("descriptors", held + 1.0), ("resident_bytes", 5e7 + host.connections * 1e4),
-                ("descriptors_most", (host.descriptors / processes).max(held + 1.0)), ("threads", threads), ("started_ticks", 5000.0), ("written_bytes", written * own * 1.02),
+                ("user_ns", all[0] * share * 1e9), ("system_ns", all[1] * share * 1e9), ("wait_ns", busy.min(1.0).powi(6) * 5e8),
+                ("voluntary", all[2] * share), ("involuntary", 10.0), ("descriptors", held + 1.0), ("resident_bytes", 5e7 + host.connections * 1e4),
+                ("descriptors_most", (host.descriptors / processes).max(held + 1.0)), ("threads", threads), ("started_ticks", 5000.0), ("written_bytes", written * share * 1.02),
             ]);
             let workers = if host.proxy == Httpd { 25.0 } else { host.workers };
             let is_threaded = threads > 1.0;
             for thread in (0..workers as u64).filter(|_| is_threaded) {
-                let own = own * uneven(thread as f64, workers) / workers;
+                let thread_share = share * uneven_share(thread as f64, workers) / workers;
                 let tid = (1000 * (process + 1) + thread).to_string();
                 self.put("threads", &["proxy", &pid, &tid, "worker"], &[
-                    ("user_ns", all[0] * own * 1e9), ("system_ns", all[1] * own * 1e9), ("wait_ns", busy.min(1.0).powi(6) * 2e8),
+                    ("user_ns", all[0] * thread_share * 1e9), ("system_ns", all[1] * thread_share * 1e9), ("wait_ns", busy.min(1.0).powi(6) * 2e8),
                 ]);
             }
         }
@@ -247,14 +248,14 @@ impl<'a> Samples<'a> {
     #[rustfmt::skip]
     fn own_counters(&mut self) {
         let (host, flow) = (self.host, self.flow);
-        let is_short = |most: f64| if most < host.connections * 2.0 { flow.refused } else { 0.0 };
-        let (files, places) = (is_short(host.descriptors), is_short(2.0 * host.connections_most));
+        let [files, places] = [host.descriptors, 2.0 * host.connections_most]
+            .map(|most| if most < host.connections * 2.0 { flow.refused } else { 0.0 });
         let is_slotted = host.slots.is_finite() && flow.offered > flow.completed;
         let waiting = if is_slotted { (host.connections - host.slots).max(0.0) } else { 0.0 };
         let open = host.connections.min(host.connections_most);
         let worker = (flow.completed * (flow.user + flow.kernel) / host.workers).min(1.0);
-        let mut own = vec![("log.open_files", files), ("log.no_address", flow.no_port)];
-        own.extend(match host.proxy {
+        let mut counters = vec![("log.open_files", files), ("log.no_address", flow.no_port)];
+        counters.extend(match host.proxy {
             Nginx => vec![
                 ("log.worker_connections", places), ("log.limit_req", flow.limited), ("log.limit_req_delayed", 0.0), ("log.limit_conn", 0.0),
                 ("log.no_live_upstreams", 0.0), ("log.upstream_timed_out", 0.0),
@@ -276,9 +277,9 @@ impl<'a> Samples<'a> {
         });
         if host.proxy == Nginx {
             // It takes connections that it has no place for, and closes them.
-            own.iter_mut().filter(|(name, _)| *name == "accepts").for_each(|(_, value)| *value += places);
+            counters.iter_mut().filter(|(name, _)| *name == "accepts").for_each(|(_, value)| *value += places);
         }
-        for (name, value) in own {
+        for (name, value) in counters {
             self.put("proxy", &[name], &[("value", value)]);
         }
     }
@@ -299,7 +300,7 @@ impl<'a> Samples<'a> {
 
 };
         let rate = if is_origin { flow.completed } else { flow.offered };
-        let own = (rate * each / threads).min(1.0 - hog);
+        let busy = (rate * each / threads).min(1.0 - hog);
         let crowd = if host.layout == Layout::Together {
 
 
@@ -315,14 +316,14 @@ impl<'a> Samples<'a> {
         for thread in 0..threads as u64 {
             let tid = (if is_origin { 500 } else { 700 } + thread).to_string();
             self.put("processes", &[role.name(), &tid, "thread"], &[
-                ("user_ns", own * 0.4e9), ("system_ns", own * 0.6e9), ("wait_ns", wait * 1e9), ("voluntary", 100.0), ("descriptors", 50.0),
+                ("user_ns", busy * 0.4e9), ("system_ns", busy * 0.6e9), ("wait_ns", wait * 1e9), ("voluntary", 100.0), ("descriptors", 50.0),
                 ("descriptors_most", 65_536.0), ("started_ticks", 4000.0), ("threads", 1.0), ("resident_bytes", 2e7), ("involuntary", 1.0),
             ]);
         }
         if host.layout != Layout::Together {
             let first = if is_origin { 100 } else { 200 };
             let cpus = threads.max(2.0);
-            self.cpus(first, cpus, [own * threads * 0.4 + hog * threads, own * threads * 0.5, own * threads * 0.1], 0.0);
+            self.cpus(first, cpus, [busy * threads * 0.4 + hog * threads, busy * threads * 0.5, busy * threads * 0.1], 0.0);
         }
         let resent = flow.lost_syns * rate;
         self.put("network", &[role.name()], &[
@@ -345,10 +346,14 @@ pub(crate) fn spoil(hosts: &mut [HostSamples], needs: &[&str], dice: &mut Dice) 
     for row in hosts[host].rows.iter_mut().filter(|row| row.table == table.name) {
         let is_late = row.at_ns > SECONDS * 500_000_000;
         let cell = &mut row.values[column];
-        match is_reset {
-            true if is_late => *cell = cell.map(|value| value / 1000),
-            true => {}
-            false => *cell = None,
+        if !is_reset {
+            *cell = None;
+        } else if is_late {
+            *cell = cell.map(|value| value / 1000);
         }
     }
+}
+
+fn uneven_share(index: f64, count: f64) -> f64 {
+    1.0 + 0.02 * ((index + 0.5) / count - 0.5)
 }

@@ -11,7 +11,6 @@ use weir_parameters::Catalog;
 #[test]
 fn every_parameter_to_turn_is_in_the_catalog_of_its_proxy() {
     let (rules, catalog) = (Rules::builtin(), Catalog::builtin());
-    let known = |proxy: ProxyKind, id: &str| catalog.get(proxy, id).is_some();
     let real: Vec<ProxyKind> =
         ProxyKind::ALL.into_iter().filter(|kind| *kind != ProxyKind::External).collect();
     let mut turns = 0;
@@ -22,8 +21,8 @@ fn every_parameter_to_turn_is_in_the_catalog_of_its_proxy() {
             for turn in rule.turns(Some(proxy)) {
                 turns += 1;
                 let (limiter, id) = (&rule.limiter.value, &turn.parameter);
-                assert!(known(proxy, id), "{limiter}: {proxy:?} has no `{id}`");
-                if let weir_limits::Way::To(level) = &turn.way {
+                assert!(catalog.get(proxy, id).is_some(), "{limiter}: {proxy:?} has no `{id}`");
+                if let weir_limits::TurnDirection::To(level) = &turn.way {
                     let row = catalog.get(proxy, id).expect("seen above");
                     assert!(
                         row.check(level).is_ok(),
@@ -83,29 +82,26 @@ fn every_quantity_is_of_use() {
 #[test]
 fn what_is_wrong_in_a_file_is_named_with_its_line() {
     let quantities = Quantities::builtin();
-    let rule = |rest: &str| {
-        format!(
-            "shrink: 1\nshown_from: 0.5\nrules:\n  - limiter: a\n    role: proxy\n    prior: 0\n{rest}\n    \
-             says: x\n    do: y\n    source: z\n"
-        )
-    };
     let symptoms = "    symptoms: [{quantity: cpu, above: 1}]";
     for (text, place) in [
         (
-            rule("    symptoms:\n      - {quantity: cpus, above: 1}"),
+            format_rules("    symptoms:\n      - {quantity: cpus, above: 1}"),
             "f:8: there is no quantity `cpus`",
         ),
-        (rule("    symptoms: [{quantity: cpu}]"), "f:7: a condition has one of"),
+        (format_rules("    symptoms: [{quantity: cpu}]"), "f:7: a condition has one of"),
         (
-            rule("    symptoms: [{quantity: cpu, above: 1, below: 2}]"),
+            format_rules("    symptoms: [{quantity: cpu, above: 1, below: 2}]"),
             "f:7: a condition has one of",
         ),
-        (rule("    symptoms: []"), "f:4: a rule has symptoms"),
-        (rule(&format!("{symptoms}\n    explains: [b]")), "f:8: there is no limiter `b`"),
-        (rule(&format!("{symptoms}\n    yields_to: [a]")), "f:4: `a` is explained by"),
-        (rule(&format!("{symptoms}\n    turn: {{ngnix: [x up]}}")), "f:4: `ngnix` is no proxy"),
-        (rule(&format!("{symptoms}\n    whatever: 1")), "f:8: "),
-        (rule(symptoms).replace("says: x", "says: '{rate}'"), "f:4: it says `rate`"),
+        (format_rules("    symptoms: []"), "f:4: a rule has symptoms"),
+        (format_rules(&format!("{symptoms}\n    explains: [b]")), "f:8: there is no limiter `b`"),
+        (format_rules(&format!("{symptoms}\n    yields_to: [a]")), "f:4: `a` is explained by"),
+        (
+            format_rules(&format!("{symptoms}\n    turn: {{ngnix: [x up]}}")),
+            "f:4: `ngnix` is no proxy",
+        ),
+        (format_rules(&format!("{symptoms}\n    whatever: 1")), "f:8: "),
+        (format_rules(symptoms).replace("says: x", "says: '{rate}'"), "f:4: it says `rate`"),
         ("rules: {".to_owned(), "f:1: "),
     ] {
         let error = Rules::parse("f", &text, quantities).expect_err(place).to_string();
@@ -113,19 +109,23 @@ fn what_is_wrong_in_a_file_is_named_with_its_line() {
     }
 }
 
+fn format_rules(lines: &str) -> String {
+    format!(
+        "shrink: 1\nshown_from: 0.5\nrules:\n  - limiter: a\n    role: proxy\n    prior: 0\n{lines}\n    \
+         says: x\n    do: y\n    source: z\n"
+    )
+}
+
 #[test]
 fn a_quantity_that_cannot_be_derived_is_named_with_its_line() {
-    let samples = |rest: &str| {
-        format!("quantities:\n  - {{name: a, means: b, from: {{samples: {{table: {rest}}}}}}}\n")
-    };
     for (text, place) in [
-        (samples("cpu, columns: [user_ns], take: rate"), "q:2: there is no table `cpu`"),
-        (samples("cpus, columns: [used_ns], take: rate"), "q:2: table `cpus` has no column `used_ns`"),
-        (samples("cpus, columns: [user_ns], take: last"), "q:2: `cpus.user_ns` is a Counter"),
-        (samples("host, columns: [files], take: rate"), "q:2: `host.files` is a Gauge"),
-        (samples("proxy, columns: [value], take: rate, where: {counter: acepts}"), "q:2: no proxy has a counter"),
-        (samples("cpus, columns: [user_ns], take: rate, where: {port: '1'}"), "q:2: table `cpus` has no key `port`"),
-        (samples("cpus, columns: [user_ns], take: speed"), "q:2: "),
+        (format_quantity("cpu, columns: [user_ns], take: rate"), "q:2: there is no table `cpu`"),
+        (format_quantity("cpus, columns: [used_ns], take: rate"), "q:2: table `cpus` has no column `used_ns`"),
+        (format_quantity("cpus, columns: [user_ns], take: last"), "q:2: `cpus.user_ns` is a Counter"),
+        (format_quantity("host, columns: [files], take: rate"), "q:2: `host.files` is a Gauge"),
+        (format_quantity("proxy, columns: [value], take: rate, where: {counter: acepts}"), "q:2: no proxy has a counter"),
+        (format_quantity("cpus, columns: [user_ns], take: rate, where: {port: '1'}"), "q:2: table `cpus` has no key `port`"),
+        (format_quantity("cpus, columns: [user_ns], take: speed"), "q:2: "),
         (
             "quantities:\n  - {name: a, means: b, from: {ratio: {of: a, by: a}}}".to_owned(),
             "q:2: no quantity above this one",
@@ -139,4 +139,8 @@ fn a_quantity_that_cannot_be_derived_is_named_with_its_line() {
         let error = Quantities::parse("q", &text, Counters::builtin()).expect_err(place);
         assert!(error.to_string().starts_with(place), "{place}: {error}");
     }
+}
+
+fn format_quantity(samples: &str) -> String {
+    format!("quantities:\n  - {{name: a, means: b, from: {{samples: {{table: {samples}}}}}}}\n")
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use weir_limits::{
-    Absent, Evidence, Fact, Figure, HostSamples, Quantities, Resource, Role, Trial, Window, growth,
+    Absent, Evidence, Fact, Figure, Grown, HostSamples, Quantities, Resource, Role, Trial, Window,
+    growth,
 };
 use weir_model::sample::{Counters, MissingCounter, SampleRow};
 
@@ -93,64 +94,58 @@ fn rows_of_the_window_become_what_is_asked_for() {
 
 #[test]
 fn a_role_has_its_own_rows_cpus_and_hosts() {
-    let network = |role: &str, per_s: u64| {
-        [10, 20].map(|at| row("network", at, &[role], &[("active_opens", at * per_s)])).to_vec()
-    };
-    let of = |role: &str| {
-        format!(
-            "{{samples: {{table: network, columns: [active_opens], take: rate, role: {role}}}}}"
-        )
-    };
-    let both = [network("proxy", 5), network("generator", 7)].concat();
+    let both = [build_network("proxy", 5), build_network("generator", 7)].concat();
     let mut here = host(both);
     here.roles.push(Role::Generator);
     let here = [here];
-    assert_eq!(derive(&of("proxy"), &here, &trial()).map(|fact| fact.value), Ok(5.0));
-    assert_eq!(derive(&of("generator"), &here, &trial()).map(|fact| fact.value), Ok(7.0));
-    assert!(derive(&of("origin"), &here, &trial()).is_err());
+    assert_eq!(derive(&take_opens("proxy"), &here, &trial()).map(|fact| fact.value), Ok(5.0));
+    assert_eq!(derive(&take_opens("generator"), &here, &trial()).map(|fact| fact.value), Ok(7.0));
+    assert!(derive(&take_opens("origin"), &here, &trial()).is_err());
     // A namespace that roles share is the proxy's.
-    assert_eq!(value(&of("proxy"), network("shared", 3)), Ok(3.0));
-    let mut shared = host(network("shared", 3));
+    assert_eq!(value(&take_opens("proxy"), build_network("shared", 3)), Ok(3.0));
+    let mut shared = host(build_network("shared", 3));
     shared.roles.push(Role::Origin);
-    assert!(derive(&of("origin"), &[shared], &trial()).is_err());
+    assert!(derive(&take_opens("origin"), &[shared], &trial()).is_err());
     // Rows of another arm are not this one's; those of no arm are everybody's.
-    let mut arms = network("proxy", 5);
+    let mut arms = build_network("proxy", 5);
     arms[0].arm = "a".to_owned();
-    let others = network("proxy", 9).into_iter();
-    arms.extend(others.map(|row| SampleRow { arm: "b".to_owned(), ..row }));
-    assert_eq!(value(&of("proxy"), arms), Ok(5.0));
-    let mut kept = host(cpus());
-    kept.cpus.insert(Role::Proxy, vec![1]);
+    let other_arm = build_network("proxy", 9).into_iter();
+    arms.extend(other_arm.map(|row| SampleRow { arm: "b".to_owned(), ..row }));
+    assert_eq!(value(&take_opens("proxy"), arms), Ok(5.0));
+    let mut pinned = host(cpus());
+    pinned.cpus.insert(Role::Proxy, vec![1]);
     let user = "{samples: {table: cpus, columns: [user_ns], take: rate, role: proxy}}";
-    assert_eq!(derive(user, &[kept], &trial()).map(|fact| fact.value), Ok(100.0));
+    assert_eq!(derive(user, &[pinned], &trial()).map(|fact| fact.value), Ok(100.0));
+}
+
+fn build_network(role: &str, per_s: u64) -> Vec<SampleRow> {
+    [10, 20].map(|at| row("network", at, &[role], &[("active_opens", at * per_s)])).to_vec()
+}
+
+fn take_opens(role: &str) -> String {
+    format!("{{samples: {{table: network, columns: [active_opens], take: rate, role: {role}}}}}")
 }
 
 #[test]
 fn what_cannot_be_known_is_unknown_with_its_reason() {
     let user = "{samples: {table: cpus, columns: [user_ns], take: rate}}";
-    let change = |change: &dyn Fn(&mut Vec<SampleRow>)| {
-        let mut rows = cpus();
-        change(&mut rows);
-        value(user, rows)
-    };
-    let column = || "cpus.user_ns".to_owned();
-    let cases: [(&str, Result<f64, Absent>, Absent); 5] = [
-        ("reset", change(&|rows| rows[4].values[0] = Some(3)), Absent::WentBack(column())),
-        ("empty", change(&|rows| rows[4].values[0] = None), Absent::NotSampled(column())),
-        (
-            "one CPU went",
-            change(&|rows| drop(rows.remove(7))),
-            Absent::CameOrWent("cpus".to_owned()),
-        ),
+    let column = "cpus.user_ns";
+    type Change = fn(&mut Vec<SampleRow>);
+    let cases: [(&str, Change, Absent); 5] = [
+        ("reset", |rows| rows[4].values[0] = Some(3), Absent::WentBack(column.to_owned())),
+        ("empty", |rows| rows[4].values[0] = None, Absent::NotSampled(column.to_owned())),
+        ("one CPU went", |rows| drop(rows.remove(7)), Absent::CameOrWent("cpus".to_owned())),
         (
             "once",
-            change(&|rows| rows.retain(|row| row.at_ns != 15 * S && row.at_ns != 20 * S)),
+            |rows| rows.retain(|row| row.at_ns != 15 * S && row.at_ns != 20 * S),
             Absent::NotSampled("cpus.user_ns twice".to_owned()),
         ),
-        ("none", change(&|rows| rows.clear()), Absent::NotSampled(column())),
+        ("none", Vec::clear, Absent::NotSampled(column.to_owned())),
     ];
-    for (name, found, expected) in cases {
-        assert_eq!(found, Err(expected), "{name}");
+    for (name, change, expected) in cases {
+        let mut rows = cpus();
+        change(&mut rows);
+        assert_eq!(value(user, rows), Err(expected), "{name}");
     }
     // The clock stood still.
     let mut still = cpus();
@@ -163,15 +158,12 @@ fn what_cannot_be_known_is_unknown_with_its_reason() {
 fn another_process_and_a_silent_sampler_are_told() {
     let user = "{samples: {table: cpus, columns: [user_ns], take: rate}}";
     // The same pid, another process: its counters began anew and are higher all the same.
-    let process = |at: u64, started: u64| {
-        row("processes", at, &["proxy", "7", "x"], &[("user_ns", at), ("started_ticks", started)])
-    };
-    let of = "{samples: {table: processes, columns: [user_ns], take: rate, role: proxy}}";
-    assert_eq!(value(of, vec![process(10, 1), process(20, 1)]), Ok(1.0));
-    let restarted = value(of, vec![process(10, 1), process(20, 2)]);
+    let user_rate = "{samples: {table: processes, columns: [user_ns], take: rate, role: proxy}}";
+    assert_eq!(value(user_rate, vec![build_process(10, 1), build_process(20, 1)]), Ok(1.0));
+    let restarted = value(user_rate, vec![build_process(10, 1), build_process(20, 2)]);
     assert_eq!(restarted, Err(Absent::CameOrWent("processes".to_owned())));
     let begun = "{samples: {table: processes, columns: [started_ticks], take: begun, role: proxy}}";
-    let mut rows = vec![process(10, 1), process(20, 1)];
+    let mut rows = vec![build_process(10, 1), build_process(20, 1)];
     assert_eq!(value(begun, rows.clone()), Ok(0.0));
     let keys = ["proxy", "8", "x"];
     rows.push(row("processes", 20, &keys, &[("started_ticks", 5)]));
@@ -184,18 +176,22 @@ fn another_process_and_a_silent_sampler_are_told() {
         role: String::new(),
         why: "no permission".to_owned(),
     });
-    let said = derive(user, &[silent.clone()], &trial()).map(|fact| fact.value);
+    let user_share = derive(user, &[silent.clone()], &trial()).map(|fact| fact.value);
     assert_eq!(
-        said,
+        user_share,
         Err(Absent::Missing { column: "cpus.".to_owned(), why: "no permission".to_owned() })
     );
     // Of several pods of a proxy it is known for those that can be read.
     let both = [host(cpus()), silent];
     let of_proxy = user.replace("take", "role: proxy, take");
-    let found = derive(&of_proxy, &both, &trial()).map(|fact| (fact.value, fact.read_of));
-    assert_eq!(found, Ok((400.0, Some((1, 2)))));
-    let found = derive(&of_proxy, &both[..1], &trial()).map(|fact| fact.read_of);
-    assert_eq!(found, Ok(None));
+    let fact = derive(&of_proxy, &both, &trial()).map(|fact| (fact.value, fact.read_of));
+    assert_eq!(fact, Ok((400.0, Some((1, 2)))));
+    let fact = derive(&of_proxy, &both[..1], &trial()).map(|fact| fact.read_of);
+    assert_eq!(fact, Ok(None));
+}
+
+fn build_process(at: u64, started: u64) -> SampleRow {
+    row("processes", at, &["proxy", "7", "x"], &[("user_ns", at), ("started_ticks", started)])
 }
 
 /// CPU time of the proxy that could not be read is not attributed to others.
@@ -205,9 +201,9 @@ fn what_others_had_is_told_where_all_of_the_proxy_was_read() {
     for at in [10, 20] {
         let cpu = ["user_ns", "system_ns", "softirq_ns", "irq_ns", "steal_ns", "idle_ns"];
         rows.push(row("cpus", at, &["0"], &cpu.map(|name| (name, at * 100))));
-        let own = ["user_ns", "system_ns", "started_ticks"]
+        let cells = ["user_ns", "system_ns", "started_ticks"]
             .map(|name| (name, if name == "started_ticks" { 1 } else { at * 50 }));
-        rows.push(row("processes", at, &["proxy", "7", "x"], &own));
+        rows.push(row("processes", at, &["proxy", "7", "x"], &cells));
     }
     let mut unread = host(Vec::new());
     unread.missing = ["cpus", "processes"]
@@ -215,84 +211,86 @@ fn what_others_had_is_told_where_all_of_the_proxy_was_read() {
         .into();
     let both = [host(rows), unread];
     // Half of what the CPU worked, which is a third of its time.
-    let found = derive("{trial: others_cpu}", &both[..1], &trial()).map(|fact| fact.value);
-    assert!(found.is_ok_and(|share| (share - 1.0 / 6.0).abs() < 1e-9));
-    let found = derive("{trial: others_cpu}", &both, &trial());
-    assert!(found.is_err(), "{found:?}");
+    let share_of_others =
+        derive("{trial: others_cpu}", &both[..1], &trial()).map(|fact| fact.value);
+    assert!(share_of_others.is_ok_and(|part| (part - 1.0 / 6.0).abs() < 1e-9));
+    let share_of_others = derive("{trial: others_cpu}", &both, &trial());
+    assert!(share_of_others.is_err(), "{share_of_others:?}");
 }
 
 #[test]
 fn the_trial_tells_errors_settings_and_lost_syns() {
-    let mut known = trial();
-    known.requests = 1000;
-    known.errors = Some(BTreeMap::from([("timeout".to_owned(), 5)]));
-    known.settings = BTreeMap::from([
+    let mut measured = trial();
+    measured.requests = 1000;
+    measured.errors = Some(BTreeMap::from([("timeout".to_owned(), 5)]));
+    measured.settings = BTreeMap::from([
         ("gzip".to_owned(), "on".to_owned()),
         ("level".to_owned(), "9".to_owned()),
     ]);
-    let modes = |counts: &[(u64, u64)]| Trial {
-        response_times: counts.iter().map(|(ms, count)| (ms * 1_000_000, *count)).collect(),
-        ..Trial::default()
-    };
-    let lost = modes(&[(2, 99_000), (1004, 900), (3010, 90), (7005, 10)]);
+    let lost = build_trial(&[(2, 99_000), (1004, 900), (3010, 90), (7005, 10)]);
     // An overloaded queue has all times, and no modes.
-    let overload = modes(&(1..400).map(|tenth| (tenth * 20, 250)).collect::<Vec<_>>());
+    let overload = build_trial(&(1..400).map(|tenth| (tenth * 20, 250)).collect::<Vec<_>>());
     let all = "{modes: [1, 3, 7]}";
     for (from, trial, expected) in [
-        ("{errors: [timeout]}", &known, Some(0.005)),
-        ("{errors: [connect]}", &known, Some(0.0)),
+        ("{errors: [timeout]}", &measured, Some(0.005)),
+        ("{errors: [connect]}", &measured, Some(0.0)),
         ("{errors: [connect]}", &trial(), None),
-        ("{setting: [compression, gzip]}", &known, Some(1.0)),
-        ("{setting: [level]}", &known, Some(9.0)),
-        ("{setting: [no]}", &known, None),
-        ("{trial: rate_completed}", &known, Some(50.0)),
-        ("{trial: saturated}", &known, None),
+        ("{setting: [compression, gzip]}", &measured, Some(1.0)),
+        ("{setting: [level]}", &measured, Some(9.0)),
+        ("{setting: [no]}", &measured, None),
+        ("{trial: rate_completed}", &measured, Some(50.0)),
+        ("{trial: saturated}", &measured, None),
         (all, &lost, Some(0.0099)),
         (all, &overload, Some(0.0)),
-        (all, &known, None),
+        (all, &measured, None),
     ] {
-        let found = derive(from, &[], trial).map(|fact| fact.value).ok();
-        assert_eq!(found, expected, "{from}");
+        let derived = derive(from, &[], trial).map(|fact| fact.value).ok();
+        assert_eq!(derived, expected, "{from}");
+    }
+}
+
+fn build_trial(times: &[(u64, u64)]) -> Trial {
+    Trial {
+        response_times: times.iter().map(|(ms, count)| (ms * 1_000_000, *count)).collect(),
+        ..Trial::default()
     }
 }
 
 #[test]
 fn how_resources_grow_is_told_from_windows_at_several_rates() {
     let quantities = Quantities::builtin();
-    let window = |level: u32, again: u32| {
-        let rate = 1000.0 * f64::from(level);
-        let noise = 1.0 + 0.01 * f64::from((level * 7 + again * 5) % 3);
-        let fact = |value: f64| Fact {
-            value,
-            at_low_load: None,
-            unit: String::new(),
-            from: Vec::new(),
-            read_of: None,
-        };
-        let memory = 5e6 + 100.0 * rate + 400.0 * (rate - 4000.0).max(0.0);
-        let facts = [("rate", rate), ("cpu", 1e-4 * rate), ("memory", memory)];
-        let known = facts.map(|(name, value)| {
-            (name.to_owned(), fact(if name == "rate" { value } else { value * noise }))
-        });
-        Evidence { quantities: known.into(), ..Evidence::default() }
-    };
     let windows: Vec<Evidence> =
-        (1..=8).flat_map(|level| (0..3).map(move |again| window(level, again))).collect();
+        (1..=8).flat_map(|level| (0..3).map(move |again| build_window(level, again))).collect();
     let grown = growth(quantities, &windows, 1);
-    let of = |quantity: &str| {
-        let mut all = grown.iter();
-        all.find(|one| one.quantity == quantity).expect("it is asked about")
-    };
-    assert_eq!(of("cpu").resource, Resource::Cpu);
-    assert_eq!(of("cpu").points.len(), windows.len());
-    let cpu = of("cpu").growth.expect("enough windows");
+    assert_eq!(find_growth(&grown, "cpu").resource, Resource::Cpu);
+    assert_eq!(find_growth(&grown, "cpu").points.len(), windows.len());
+    let cpu = find_growth(&grown, "cpu").growth.expect("enough windows");
     assert!(cpu.is_linear() && cpu.slope.low <= 1.02e-4 && 1e-4 <= cpu.slope.high, "{cpu:?}");
-    let bend = of("memory").growth.and_then(|memory| memory.bend).expect("a bend");
+    let bend = find_growth(&grown, "memory").growth.and_then(|memory| memory.bend).expect("a bend");
     assert!(
         bend.at.low <= 4000.0 && 4000.0 <= bend.at.high && bend.after > 2.0 * bend.before,
         "{bend:?}"
     );
-    assert!(of("bytes").growth.is_none() && of("connections").growth.is_none());
+    for quantity in ["bytes", "connections"] {
+        assert!(find_growth(&grown, quantity).growth.is_none());
+    }
+}
+
+fn build_window(level: u32, again: u32) -> Evidence {
+    let rate = 1000.0 * f64::from(level);
+    let noise = 1.0 + 0.01 * f64::from((level * 7 + again * 5) % 3);
+    let memory = 5e6 + 100.0 * rate + 400.0 * (rate - 4000.0).max(0.0);
+    let values = [("rate", rate), ("cpu", 1e-4 * rate * noise), ("memory", memory * noise)];
+    let facts = values.map(|(name, value)| {
+        let fact =
+            Fact { value, at_low_load: None, unit: String::new(), from: Vec::new(), read_of: None };
+        (name.to_owned(), fact)
+    });
+    Evidence { quantities: facts.into(), ..Evidence::default() }
+}
+
+fn find_growth<'a>(grown: &'a [Grown], quantity: &str) -> &'a Grown {
+    grown.iter().find(|one| one.quantity == quantity).expect("it is asked about")
 }
 
 /// In control groups of version 1, the group with the quota has no memory controller, and the group with the memory no
@@ -303,10 +301,10 @@ fn a_group_without_a_controller_does_not_hide_the_one_that_has_it() {
     for at_s in [11, 13] {
         let held = [("throttled_us", (at_s - 11) * 500_000)];
         rows.push(row("cgroups", at_s, &["proxy", "/quota"], &held));
-        let other = [("memory_bytes", 1000)];
-        rows.push(row("cgroups", at_s, &["proxy", "/memory"], &other));
+        let memory = [("memory_bytes", 1000)];
+        rows.push(row("cgroups", at_s, &["proxy", "/memory"], &memory));
     }
     let from = "{samples: {table: cgroups, columns: [throttled_us], role: proxy, take: rate, keys: busiest, scale: 1.0e-6}}";
-    let told = derive(from, &[host(rows)], &trial()).expect("it is known");
-    assert_eq!(told.value, 0.5);
+    let fact = derive(from, &[host(rows)], &trial()).expect("it is known");
+    assert_eq!(fact.value, 0.5);
 }

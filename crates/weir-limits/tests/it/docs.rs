@@ -18,30 +18,33 @@ fn condition(one: &Condition) -> String {
 
 /// Joins the distinct texts, in the order of the rules.
 fn listed(texts: impl IntoIterator<Item = String>, between: &str) -> String {
-    let mut seen = BTreeSet::new();
-    let texts: Vec<String> = texts.into_iter().filter(|text| seen.insert(text.clone())).collect();
+    let mut unique = BTreeSet::new();
+    let texts: Vec<String> = texts.into_iter().filter(|text| unique.insert(text.clone())).collect();
     texts.join(between)
 }
 
-fn table() -> String {
+fn format_table() -> String {
     let rules = Rules::builtin();
     let mut table = "| limiter | of | shows by | ruled out by | explains | parameter to change |\n|---|---|---|---|---|---|\n".to_owned();
     for limiter in rules.limiters() {
-        let own: Vec<&Rule> =
+        let rows: Vec<&Rule> =
             rules.all().iter().filter(|rule| rule.limiter.value == limiter).collect();
-        let all = |conditions: &[Condition]| listed(conditions.iter().map(condition), ", ");
-        let shows = listed(own.iter().map(|rule| all(&rule.symptoms)), "; or ");
+        let shows = listed(
+            rows.iter().map(|rule| listed(rule.symptoms.iter().map(condition), ", ")),
+            "; or ",
+        );
         let against =
-            listed(own.iter().flat_map(|rule| rule.contradicts.iter().map(condition)), "; ");
-        let after = own.iter().flat_map(|rule| rule.explains.iter().map(|name| name.value.clone()));
+            listed(rows.iter().flat_map(|rule| rule.contradicts.iter().map(condition)), "; ");
+        let after =
+            rows.iter().flat_map(|rule| rule.explains.iter().map(|name| name.value.clone()));
         let turned = listed(
-            own.iter()
+            rows.iter()
                 .flat_map(|rule| rule.turn.values())
                 .flat_map(|turns| turns.first())
                 .map(|turn| format!("`{}`", turn.parameter)),
             ", ",
         );
-        let (role, after) = (own[0].role.name(), listed(after, ", "));
+        let (role, after) = (rows[0].role.name(), listed(after, ", "));
         writeln!(table, "| {limiter} | {role} | {shows} | {against} | {after} | {turned} |")
             .expect("a string");
     }
@@ -51,6 +54,6 @@ fn table() -> String {
 #[test]
 fn the_guide_has_the_table_of_the_rules() {
     let guide = include_str!("../../../../docs/limits.md");
-    let table = table();
+    let table = format_table();
     assert!(guide.contains(&table), "docs/limits.md is to have:\n{table}");
 }

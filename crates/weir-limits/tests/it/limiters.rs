@@ -57,10 +57,9 @@ fn put(evidence: &mut Evidence, facts: &str) {
             evidence.quantities.remove(name);
             continue;
         }
-        let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{fact}"));
         let (low, value) = match value.split_once('>') {
-            Some((low, value)) => (Some(number(low)), number(value)),
-            None => (None, number(value)),
+            Some((low, value)) => (Some(parse_number(low, fact)), parse_number(value, fact)),
+            None => (None, parse_number(value, fact)),
         };
         let fact = Fact {
             value,
@@ -71,6 +70,10 @@ fn put(evidence: &mut Evidence, facts: &str) {
         };
         evidence.quantities.insert(name.to_owned(), fact);
     }
+}
+
+fn parse_number(text: &str, fact: &str) -> f64 {
+    text.parse().unwrap_or_else(|_| panic!("{fact}"))
 }
 
 fn quantity_sources(name: &str) -> Vec<String> {
@@ -295,10 +298,10 @@ fn what_some_pods_alone_do_not_show_is_unknown_and_not_ruled_out() {
         let unknown = judgement.unknown.iter().find(|one| one.limiter == "quota");
         let missing = unknown.map(|one| one.missing.join(" "));
         assert_eq!(missing.as_deref(), (!is_named).then_some("throttled"));
-        let is_ruled_out = |name: &str| judgement.ruled_out.iter().any(|one| one.limiter == name);
-        assert!(!is_ruled_out("quota"));
+        let ruled_out: Vec<&str> = judgement.ruled_out.iter().map(|one| &*one.limiter).collect();
+        assert!(!ruled_out.contains(&"quota"));
         // Limiters of others have all that they need.
-        assert!(is_ruled_out("origin"), "{judgement:?}");
+        assert!(ruled_out.contains(&"origin"), "{judgement:?}");
     }
 }
 
@@ -337,19 +340,17 @@ fn consequences_come_after_their_cause() {
     );
     let order: Vec<&str> = judgement.findings.iter().map(|one| &*one.limiter).collect();
     assert_eq!(order, ["time_wait", "keepalive_origin", "cpu", "accept_queue", "lost_syns"]);
-    let after = |name: &str| {
-        judgement.findings.iter().find(|one| one.limiter == name).map(|one| one.after.clone())
-    };
-    assert_eq!(after("cpu"), Some(vec!["time_wait".to_owned(), "keepalive_origin".to_owned()]));
+    let cpu = judgement.findings.iter().find(|one| one.limiter == "cpu");
+    let causes = cpu.map(|finding| finding.after.clone());
+    assert_eq!(causes, Some(vec!["time_wait".to_owned(), "keepalive_origin".to_owned()]));
     // Behind full CPUs any queue fills and stays full; one that bursts overflow is too short whatever they do.
-    let queue = |mean: &str| {
+    for (mean, causes) in [("accept_queue_mean=0.1", &[][..]), ("accept_queue_mean=0.97", &["cpu"])]
+    {
         let judgement = judged(Nginx, &[FULL, "listen_overflows=9 accept_queue=1", mean]);
-        let mut names = judgement.findings.into_iter();
-        let own = names.find(|one| one.limiter == "accept_queue");
-        own.expect("it shows").after
-    };
-    assert_eq!(queue("accept_queue_mean=0.1"), [""; 0]);
-    assert_eq!(queue("accept_queue_mean=0.97"), ["cpu"]);
+        let mut findings = judgement.findings.into_iter();
+        let queue = findings.find(|one| one.limiter == "accept_queue");
+        assert_eq!(queue.expect("it shows").after, causes);
+    }
 }
 
 #[test]

@@ -66,8 +66,6 @@ impl FlowState {
             schedule.prepare(plan.end());
         }
         let per_connection = flow.assignment == Assignment::PerConnection && schedule.is_some();
-        // Each thread keeps the pace of its share of the connections.
-        let gap = |rate: f64| 1e9 * deal.all() as f64 / rate;
         FlowState {
             first: 0,
             connections,
@@ -91,7 +89,10 @@ impl FlowState {
             sent: 0,
             random: SplitMix64::new(0x7765_6972 + deal.number(thread)),
             to_open: VecDeque::with_capacity(connections as usize),
-            connect_gap: flow.connect_rate.map_or(0, |rate| gap(rate) as u64),
+            // Each thread keeps the pace of its share of the connections.
+            connect_gap: flow
+                .connect_rate
+                .map_or(0, |rate| (1e9 * deal.all() as f64 / rate) as u64),
             next_connect: 0,
         }
     }

@@ -100,12 +100,12 @@ enum Unsent {
     Request(usize),
     /// Bytes rendered for this connection. Boxed because they are rare, so that a connection needs space only for the
     /// pointer.
-    Bytes(Box<Rest>),
+    Bytes(Box<UnsentBytes>),
 }
 
 /// Bytes rendered for a connection, of which some have been sent.
 #[derive(Debug)]
-struct Rest {
+struct UnsentBytes {
     bytes: Vec<u8>,
     sent: usize,
 }
@@ -117,7 +117,7 @@ impl Unsent {
 
     /// Creates an unsent rest from bytes of which none has been sent.
     fn rest(bytes: &[u8]) -> Unsent {
-        Unsent::Bytes(Box::new(Rest { bytes: bytes.to_vec(), sent: 0 }))
+        Unsent::Bytes(Box::new(UnsentBytes { bytes: bytes.to_vec(), sent: 0 }))
     }
 }
 
@@ -442,14 +442,14 @@ impl<'a, R: Reactor> Engine<'a, R> {
         on.then(|| self.data(active, flow)).flatten()
     }
 
-    /// What the slice that is on counts for a flow, if it counts at `now`, or the one after it, which begins with the
-    /// next turn.
+    /// Returns the data of a flow in the slice that is on, if it counts at `now`, or in the one after it, which begins
+    /// with the next turn.
     #[inline]
     fn measured_data(&mut self, flow: usize, now: u64) -> Option<&mut SliceData> {
         let active = self.active?;
-        let mut near = self.plan.slices[active..].iter().take(2);
+        let mut candidates = self.plan.slices[active..].iter().take(2);
         let arm = self.plan.flows[flow].arm;
-        let counts = near.any(|slice| slice.arm == arm && slice.measures(now - self.start));
+        let counts = candidates.any(|slice| slice.arm == arm && slice.measures(now - self.start));
         counts.then(|| self.data(active, flow)).flatten()
     }
 

@@ -22,13 +22,13 @@ impl<R: Reactor> Engine<'_, R> {
             };
         };
         let plan = self.plan.slices[slice];
-        let until = until.min(self.start + plan.end);
+        let deadline = until.min(self.start + plan.end);
         let mut arrival = u64::MAX;
         for place in 0..self.arms[plan.arm].len() {
             let flow = self.arms[plan.arm][place];
             arrival = self.next_arrival(flow, now).unwrap_or(arrival).min(arrival);
         }
-        self.awake_for(arrival, until, now)
+        self.awake_for(arrival, deadline, now)
     }
 
     /// Computes the wake-up for an arrival: early enough to be awake for it, and at the latest at `until`.
@@ -186,9 +186,9 @@ impl<R: Reactor> Engine<'_, R> {
                 break;
             };
             let state = &mut self.flows[flow];
-            let place = (due.number / self.threads % u64::from(state.connections)) as usize;
-            let id = state.first + place as ConnId;
-            let owed = &mut state.owed[place];
+            let index = (due.number / self.threads % u64::from(state.connections)) as usize;
+            let id = state.first + index as ConnId;
+            let owed = &mut state.owed[index];
             if self.links.has(id, super::Kind::Free) && owed.count == 0 {
                 self.begin(id, due, now);
             } else if drops {
@@ -225,10 +225,10 @@ impl<R: Reactor> Engine<'_, R> {
     /// Sends the requests that wait for this connection.
     fn settle_owed(&mut self, id: ConnId) {
         let flow = usize::from(self.conns[id as usize].flow);
-        let place = (id - self.flows[flow].first) as usize;
+        let index = (id - self.flows[flow].first) as usize;
         while self.flows[flow].budget > 0
             && self.links.has(id, super::Kind::Free)
-            && let Some(due) = self.next_owed(flow, place)
+            && let Some(due) = self.next_owed(flow, index)
         {
             let now = self.reactor.now();
             self.begin(id, due, now);
@@ -273,10 +273,10 @@ impl<R: Reactor> Engine<'_, R> {
         if conn.outstanding == 0 {
             conn.since = now;
             conn.first_byte = 0;
-            let asked = plan.requests.get(request);
-            conn.parser.begin(asked.head);
+            let wanted = plan.requests.get(request);
+            conn.parser.begin(wanted.head);
             let check = self.checks.get_mut(id as usize);
-            if let (Some(expectation), Some(check)) = (&asked.expect, check) {
+            if let (Some(expectation), Some(check)) = (&wanted.expect, check) {
                 check.begin(expectation);
             }
             state.busy += 1;

@@ -243,8 +243,8 @@ impl<R: Reactor> Engine<'_, R> {
         let slice = entry.slice as usize;
         let of_slice = &self.plan.slices[slice];
         let measured = of_slice.measures(entry.intended - self.start);
-        let since_start = |t: u64| t.saturating_sub(self.start);
-        let served = of_slice.served(since_start(entry.sent), since_start(stamp));
+        let [sent, ended] = [entry.sent, stamp].map(|t| t.saturating_sub(self.start));
+        let served = of_slice.served(sent, ended);
         if let Some(data) = self.data(slice, flow) {
             data.completed_whole += 1;
             data.served_thousandths += served;
@@ -259,8 +259,7 @@ impl<R: Reactor> Engine<'_, R> {
                 times.response.saturating_record(response);
                 let service = stamp.saturating_sub(entry.sent);
                 times.service.saturating_record(service);
-                let first_byte = first_byte.saturating_sub(entry.sent);
-                times.first_byte.saturating_record(first_byte);
+                times.first_byte.saturating_record(first_byte.saturating_sub(entry.sent));
                 times.overflow += u64::from(response > LONGEST_NS);
             }
         }

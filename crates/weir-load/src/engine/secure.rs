@@ -61,24 +61,20 @@ impl TlsCounts {
 impl From<&TlsCounts> for TlsReport {
     fn from(counts: &TlsCounts) -> TlsReport {
         let versions = [TlsVersion::V1_2, TlsVersion::V1_3].map(TlsVersion::name);
-        let named = |counts: &[u64], name: &dyn Fn(usize) -> String| {
-            counts
-                .iter()
-                .enumerate()
-                .filter(|(_, count)| **count > 0)
-                .map(|(index, &count)| (name(index), count))
-                .map(|(name, count)| NameCount { name, count })
-                .collect()
-        };
         TlsReport {
             handshakes: counts.handshakes,
             resumed: counts.resumed,
             early_data: counts.early_data,
-            versions: named(&counts.versions, &|at| format!("TLS {}", versions[at])),
-            ciphers: named(&counts.ciphers, &|index| Cipher::name_of(index).to_owned()),
-            groups: named(&counts.groups, &|index| Group::name_of(index).to_owned()),
+            versions: name_counts(&counts.versions, &|at| format!("TLS {}", versions[at])),
+            ciphers: name_counts(&counts.ciphers, &|index| Cipher::name_of(index).to_owned()),
+            groups: name_counts(&counts.groups, &|index| Group::name_of(index).to_owned()),
         }
     }
+}
+
+fn name_counts(counts: &[u64], name: &dyn Fn(usize) -> String) -> Vec<NameCount> {
+    let counted = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+    counted.map(|(index, &count)| NameCount { name: name(index), count }).collect()
 }
 
 impl<R: Reactor> Engine<'_, R> {

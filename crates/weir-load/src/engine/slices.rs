@@ -116,17 +116,17 @@ impl<R: Reactor> Engine<'_, R> {
         let due = schedule.count_before(t);
         while let Some((slice, mut share)) = state.shares.pop_front() {
             share.end = share.end.min(due);
-            let left = share.left(self.threads);
+            let unsent = share.left(self.threads);
             let of_slice = self.plan.slices[slice];
             let measured = schedule.count_before(of_slice.measure_from);
             let measured = share.not_before(measured, self.thread, self.threads);
-            if let Some(data) = self.slots.data(slice, state.place).filter(|_| left > 0) {
-                let measured = measured.left(self.threads);
+            if let Some(data) = self.slots.data(slice, state.place).filter(|_| unsent > 0) {
+                let unsent_measured = measured.left(self.threads);
                 if drops {
-                    data.dropped += measured;
+                    data.dropped += unsent_measured;
                 } else {
-                    data.queued += measured;
-                    data.censored.queued += left;
+                    data.queued += unsent_measured;
+                    data.censored.queued += unsent;
                     let waited = t.saturating_sub(schedule.time_of(share.next));
                     data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
                 }

@@ -5,7 +5,7 @@ use std::ops::RangeBounds;
 use std::sync::mpsc::{channel, sync_channel};
 use std::time::Duration;
 
-use weir_model::deal::Others;
+use weir_model::deal::OtherThreads;
 use weir_model::load::{Arrivals, Assignment, ErrorKind, Overflow, Segment, Spacing};
 
 use super::*;
@@ -33,11 +33,11 @@ fn flow(arrivals: Arrivals, connections: u32) -> Flow {
     Flow::new(peer, requests, connections, arrivals)
 }
 
-fn plan(arrivals: Arrivals, connections: u32, slices: Vec<Slice>) -> Plan {
+fn build_plan(arrivals: Arrivals, connections: u32, slices: Vec<Slice>) -> Plan {
     let arms = 1 + slices.iter().map(|slice| slice.arm).max().unwrap_or(0);
-    let one = flow(arrivals, connections);
-    let flows = (0..arms).map(|arm| Flow { arm, ..one.clone() }).collect();
-    Plan { flows, ..Plan::single(one, slices, Io::Epoll) }
+    let first = flow(arrivals, connections);
+    let flows = (0..arms).map(|arm| Flow { arm, ..first.clone() }).collect();
+    Plan { flows, ..Plan::single(first, slices, Io::Epoll) }
 }
 
 fn seconds(count: u64) -> Vec<Slice> {
@@ -79,8 +79,8 @@ impl Ran {
     }
 
     fn slice(&self, number: usize) -> &SliceData {
-        let found = self.slices.iter().find(|(slice, _)| *slice == number);
-        &found.expect("the slice was delivered").1[0]
+        let slice = self.slices.iter().find(|(slice, _)| *slice == number);
+        &slice.expect("the slice was delivered").1[0]
     }
 }
 
@@ -166,7 +166,7 @@ fn assert_near(actual: u64, expected: u64) {
 fn a_frozen_server_gives_the_response_times_that_theory_says() {
     // One freeze of 1 s in 10 s under an open loop: a tenth of the requests wait evenly between 0
     // and 1 s, all others take the service time.
-    let plan = plan(constant(1000.0), 2000, seconds(10));
+    let plan = build_plan(constant(1000.0), 2000, seconds(10));
     let all = simulate(&plan, freezing(MS)).all();
     assert_eq!((all.due, all.offered), (10_000, 10_000));
     let response = all.histograms.response;
@@ -182,36 +182,36 @@ fn a_frozen_server_gives_the_response_times_that_theory_says() {
 
 #[test]
 fn four_generators_send_in_each_slice_what_one_sends() {
-    let varied = |spacing| Arrivals::Varied {
+    let spacings = [Spacing::Poisson { seed: 7 }, Spacing::Burst { size: 6 }];
+    let [poisson, burst] = spacings.map(|spacing| Arrivals::Varied {
         segments: vec![Segment { from: 500.0, to: 1500.0, ns: 4 * SECOND }],
         spacing,
-    };
-    for arrivals in
-        [constant(1000.0), varied(Spacing::Poisson { seed: 7 }), varied(Spacing::Burst { size: 6 })]
-    {
-        let plan = plan(arrivals, 400, turns(40, &[0], 20 * MS));
+    });
+    for arrivals in [constant(1000.0), poisson, burst] {
+        let plan = build_plan(arrivals, 400, turns(40, &[0], 20 * MS));
         let alone = simulate(&plan, steady(MS));
-        let each = (0..4).map(|before| {
-            let behind = 3 - before;
-            let plan = Plan { others: Others { before, behind }, ..plan.clone() };
-            simulate(&plan, steady(MS))
-        });
-        let each: Vec<Ran> = each.collect();
+        let runs: Vec<Ran> = (0..4)
+            .map(|before| {
+                let plan =
+                    Plan { others: OtherThreads { before, behind: 3 - before }, ..plan.clone() };
+                simulate(&plan, steady(MS))
+            })
+            .collect();
         for slice in 0..40 {
-            let (one, own) = (alone.slice(slice), each.iter().map(|ran| ran.slice(slice)));
+            let (one, own) = (alone.slice(slice), runs.iter().map(|ran| ran.slice(slice)));
             assert!(own.clone().all(|own| own.due > 0 && own.due < one.due));
             let together = sum(own);
             assert_eq!((together.due, together.offered), (one.due, one.offered));
             assert_eq!(together.histograms.response, one.histograms.response);
         }
-        let connections = each.iter().map(|ran| ran.totals.flows[0].connections);
+        let connections = runs.iter().map(|ran| ran.totals.flows[0].connections);
         assert_eq!(connections.collect::<Vec<u64>>(), [100; 4]);
     }
 }
 
 #[test]
 fn too_few_connections_hide_a_freeze_from_service_time_but_not_from_response_time() {
-    let plan = plan(constant(1000.0), 10, seconds(10));
+    let plan = build_plan(constant(1000.0), 10, seconds(10));
     let times = simulate(&plan, freezing(MS)).all().histograms;
     assert_eq!(times.response.len(), 10_000);
     // Ten requests are caught by the freeze; a thousand suffer from it.
@@ -225,7 +225,7 @@ fn too_few_connections_hide_a_freeze_from_service_time_but_not_from_response_tim
 fn connections_that_the_server_closes_while_another_arm_has_the_load_are_counted_apart() {
     // Each goes 150 ms after the first request on it: in the middle of the arm's rest.
     let server: Server = Box::new(|_, _, _| Answer::after(MS, OK).ending(150 * MS, false));
-    let ran = simulate(&plan(Arrivals::Closed, 10, turns(10, &[0, 1], 20 * MS)), server);
+    let ran = simulate(&build_plan(Arrivals::Closed, 10, turns(10, &[0, 1], 20 * MS)), server);
     // The second arm rests four times before the trial ends, the first five times.
     let lost = ran.totals.flows.iter().map(|flow| flow.lost_at_rest);
     assert_eq!(lost.collect::<Vec<u64>>(), [50, 40]);
@@ -236,7 +236,7 @@ fn connections_that_the_server_closes_while_another_arm_has_the_load_are_counted
 #[test]
 fn an_engine_that_wakes_late_loses_no_request_and_says_how_late_it_was() {
     // 5,000/s, each wake-up 50 µs late. The one due at the very end may be sent after it.
-    let plan = plan(constant(5000.0), 50, seconds(4));
+    let plan = build_plan(constant(5000.0), 50, seconds(4));
     let ran = simulate_with(&plan, steady(MS), |reactor| {
         reactor.oversleep = Box::new(|_| MS / 20);
     });
@@ -255,7 +255,7 @@ fn an_engine_that_wakes_late_loses_no_request_and_says_how_late_it_was() {
 #[test]
 fn a_closed_loop_completes_what_little_says() {
     // 10 connections, 1 ms each: 10,000 per second.
-    let ran = simulate(&plan(Arrivals::Closed, 10, seconds(3)), steady(MS));
+    let ran = simulate(&build_plan(Arrivals::Closed, 10, seconds(3)), steady(MS));
     for second in 0..3 {
         assert_in(ran.slice(second).completed, 9_990..=10_000);
     }
@@ -265,7 +265,7 @@ fn a_closed_loop_completes_what_little_says() {
 
 #[test]
 fn a_number_of_requests_is_kept_to_the_last_one() {
-    let mut plan = plan(Arrivals::Closed, 7, seconds(60));
+    let mut plan = build_plan(Arrivals::Closed, 7, seconds(60));
     plan.flows[0].limit = Some(1000);
     let ran = simulate(&plan, steady(MS));
     assert_eq!(ran.all().completed_whole, 1000);
@@ -275,7 +275,7 @@ fn a_number_of_requests_is_kept_to_the_last_one() {
 
 #[test]
 fn requests_unfinished_at_the_end_are_censored_not_forgotten() {
-    let mut plan = plan(constant(100.0), 10, seconds(1));
+    let mut plan = build_plan(constant(100.0), 10, seconds(1));
     plan.flows[0].timeout = Duration::from_secs(60);
     plan.drain = Duration::from_millis(500);
     let all = simulate(&plan, Box::new(|_, _, _| Answer::default())).all();
@@ -286,7 +286,7 @@ fn requests_unfinished_at_the_end_are_censored_not_forgotten() {
 
 #[test]
 fn a_timeout_is_an_error_and_the_connection_is_opened_again() {
-    let mut plan = plan(Arrivals::Closed, 1, seconds(1));
+    let mut plan = build_plan(Arrivals::Closed, 1, seconds(1));
     plan.flows[0].timeout = Duration::from_millis(100);
     let all = simulate(&plan, first(Answer::default())).all();
     assert_eq!(all.errors.counts()[0].kind, ErrorKind::Timeout);
@@ -298,7 +298,7 @@ fn a_timeout_is_an_error_and_the_connection_is_opened_again() {
 fn slices_switch_the_load_and_keep_the_arms_apart() {
     // Arm 0 answers in 1 ms, arm 1 in 2 ms; ABBA in slices of 100 ms, the first 20 ms not counted.
     let order = [0, 1, 1, 0];
-    let plan = plan(Arrivals::Closed, 10, turns(40, &order, 20 * MS));
+    let plan = build_plan(Arrivals::Closed, 10, turns(40, &order, 20 * MS));
     let ran = simulate(
         &plan,
         Box::new(|_, conn, _| Answer::after(if conn < 10 { MS } else { 2 * MS }, OK)),
@@ -322,7 +322,7 @@ fn an_arm_too_slow_for_the_open_loop_does_not_burden_the_next_slice() {
         (Assignment::PerConnection, Overflow::Queue),
         (Assignment::Global, Overflow::Drop),
     ] {
-        let mut plan = plan(constant(1000.0), 1, turns(10, &[0, 1], 20 * MS));
+        let mut plan = build_plan(constant(1000.0), 1, turns(10, &[0, 1], 20 * MS));
         for flow in &mut plan.flows {
             (flow.assignment, flow.overflow) = (assignment, overflow);
         }
@@ -331,22 +331,22 @@ fn an_arm_too_slow_for_the_open_loop_does_not_burden_the_next_slice() {
             |_, conn: ConnId, _| Answer::after(if conn == 0 { 5 * MS } else { MS / 10 }, OK);
         for (number, data) in simulate(&plan, Box::new(server)).slices {
             let data = &data[0];
-            let said = format!("{number}, {assignment:?}, {overflow:?}");
+            let case = format!("{number}, {assignment:?}, {overflow:?}");
             // What was due in the measured part is accounted for, and it alone.
             let sent = data.histograms.dispatch_lag.len();
-            assert_eq!(data.due, 80, "{said}");
-            assert_eq!(sent + data.queued + data.dropped, 80, "{said}");
+            assert_eq!(data.due, 80, "{case}");
+            assert_eq!(sent + data.queued + data.dropped, 80, "{case}");
             // Those that a slow arm is not given before the end of its slice.
             let lost = data.queued + data.dropped;
             match number % 2 {
-                0 => assert!((60..=80).contains(&lost), "{lost}: {said}"),
+                0 => assert!((60..=80).contains(&lost), "{lost}: {case}"),
                 _ => {
                     let counts = (data.offered, lost, data.censored.queued);
-                    assert_eq!(counts, (80, 0, 0), "{said}");
+                    assert_eq!(counts, (80, 0, 0), "{case}");
                 }
             }
             let drops = lost > 0 && overflow == Overflow::Drop;
-            assert_eq!(data.dropped > 0, drops, "{said}");
+            assert_eq!(data.dropped > 0, drops, "{case}");
         }
     }
 }
@@ -355,7 +355,7 @@ fn an_arm_too_slow_for_the_open_loop_does_not_burden_the_next_slice() {
 fn a_ramp_grows_the_load_evenly_in_both_loops() {
     let ramp = Duration::from_secs(2);
     for arrivals in [Arrivals::Closed, constant(10_000.0)] {
-        let mut plan = plan(arrivals, 10, Plan::seconds(ramp, Duration::from_secs(2)));
+        let mut plan = build_plan(arrivals, 10, Plan::seconds(ramp, Duration::from_secs(2)));
         plan.ramp_up = ramp;
         let ran = simulate(&plan, steady(MS));
         // Of 10,000 in the ramp, which gives no figures, and of 20,000 afterwards.
@@ -370,9 +370,9 @@ fn a_ramp_grows_the_load_evenly_in_both_loops() {
 /// continuously.
 #[test]
 fn requests_are_counted_by_their_shares_of_the_measured_time() {
-    let mut whole = Vec::new();
+    let mut completed = Vec::new();
     for service in [3_300_000, 3_350_000, 3_400_000] {
-        let plan = plan(Arrivals::Closed, 10, turns(4, &[0, 1], 20 * MS));
+        let plan = build_plan(Arrivals::Closed, 10, turns(4, &[0, 1], 20 * MS));
         let ran = simulate(&plan, steady(service));
         let data = ran.slice(2);
         let served_ns = plan.slices[2].served_until() - plan.slices[2].measure_from;
@@ -380,14 +380,14 @@ fn requests_are_counted_by_their_shares_of_the_measured_time() {
         let off = data.served_thousandths.abs_diff(expected);
         // The reactor takes time of its own, some microseconds a request.
         assert!(off * 200 < expected, "{} of {expected}", data.served_thousandths);
-        whole.push(data.completed);
+        completed.push(data.completed);
     }
-    assert!(whole.iter().all(|count| count % 10 == 0), "{whole:?}");
+    assert!(completed.iter().all(|count| count % 10 == 0), "{completed:?}");
 }
 
 #[test]
 fn refused_connections_are_tried_again_and_counted() {
-    let plan = plan(Arrivals::Closed, 4, seconds(1));
+    let plan = build_plan(Arrivals::Closed, 4, seconds(1));
     let ran = simulate_with(&plan, steady(MS), |reactor| reactor.refuse = 6);
     let flow = &ran.totals.flows[0];
     assert_eq!(flow.connects, 4);
@@ -400,7 +400,7 @@ fn refused_connections_are_tried_again_and_counted() {
 
 #[test]
 fn a_trial_begins_soon_without_connections_that_are_refused_again_and_again() {
-    let mut plan = plan(Arrivals::Constant { rate: 100.0 }, 4, seconds(1));
+    let mut plan = build_plan(Arrivals::Constant { rate: 100.0 }, 4, seconds(1));
     plan.flows[0].timeout = Duration::from_secs(30);
     let ran = simulate_opening(&plan, steady(MS), |reactor| reactor.refuse = u32::MAX, 0);
     assert_eq!(ran.all().completed_whole, 0);
@@ -410,7 +410,7 @@ fn a_trial_begins_soon_without_connections_that_are_refused_again_and_again() {
 
 #[test]
 fn a_number_of_requests_is_given_up_when_the_server_is_gone_for_good() {
-    let mut plan = plan(Arrivals::Closed, 4, seconds(3600));
+    let mut plan = build_plan(Arrivals::Closed, 4, seconds(3600));
     plan.flows[0].limit = Some(1000);
     let server: Server = Box::new(move |_, _, n| match n {
         0..500 => Answer::after(MS, OK),
@@ -427,7 +427,7 @@ fn a_number_of_requests_is_given_up_when_the_server_is_gone_for_good() {
 
 #[test]
 fn a_request_that_the_kernel_takes_in_parts_is_sent_whole() {
-    let mut plan = plan(Arrivals::Closed, 2, seconds(1));
+    let mut plan = build_plan(Arrivals::Closed, 2, seconds(1));
     plan.flows[0].limit = Some(10);
     let ran = simulate_with(&plan, steady(MS), |reactor| reactor.send_at_most = 5);
     assert_eq!(ran.all().completed_whole, 10);
@@ -449,7 +449,7 @@ fn every_way_a_server_can_fail_is_counted_by_kind() {
         (surplus, ErrorKind::Unsolicited, "bytes"),
     ];
     for (answer, kind, words) in cases {
-        let plan = plan(Arrivals::Closed, 1, seconds(1));
+        let plan = build_plan(Arrivals::Closed, 1, seconds(1));
         let all = simulate(&plan, first(answer.clone())).all();
         let error = &all.errors.counts()[0];
         assert_eq!((error.kind, error.count), (kind, 1), "{answer:?}");
@@ -464,7 +464,7 @@ fn a_close_that_was_announced_is_no_error() {
     let closing: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let until_close = Answer::after(MS, b"HTTP/1.1 200 OK\r\n\r\nhello").ending(2 * MS, false);
     for answer in [Answer::after(MS, closing), until_close] {
-        let mut plan = plan(Arrivals::Closed, 1, seconds(10));
+        let mut plan = build_plan(Arrivals::Closed, 1, seconds(10));
         plan.flows[0].limit = Some(20);
         let all = simulate(&plan, Box::new(move |_, _, _| answer.clone())).all();
         assert_eq!((all.completed_whole, all.errors.total()), (20, 0));

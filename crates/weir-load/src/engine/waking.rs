@@ -190,19 +190,18 @@ impl Waking {
 
     /// Returns the recent lateness of wake-ups, nanoseconds: median and p99.
     pub(super) fn lateness(&self) -> [u64; 2] {
-        let late = |one_in: u32| {
-            let mut left = self.remembered;
+        if self.remembered == 0 {
+            return [0; 2];
+        }
+        [2, 100].map(|one_in| {
+            let mut remaining = self.remembered;
             let mut steps = self.late.iter();
             let step = steps.position(|count| {
-                left -= count;
-                left <= self.remembered / one_in
+                remaining -= count;
+                remaining <= self.remembered / one_in
             });
             step.map_or(0, |step| (step as u64 + 1) * STEP_NS)
-        };
-        match self.remembered {
-            0 => [0; 2],
-            _ => [late(2), late(100)],
-        }
+        })
     }
 
     /// Returns the shortest lead that covers enough wake-ups, or the longest one with which at most `affordable`

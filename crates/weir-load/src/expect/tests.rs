@@ -63,15 +63,15 @@ fn judge<'p>(
 /// all.
 fn verdict(spec: &ExpectSpec, bytes: &[u8]) -> Result<(), Unexpected> {
     let mut check = Check::default();
-    let whole = judge(spec, &mut check, [bytes]);
+    let at_once = judge(spec, &mut check, [bytes]);
     for cut in 1..bytes.len() {
         let (front, back) = bytes.split_at(cut);
         let judged = judge(spec, &mut check, [front, back]);
-        assert_eq!(judged, whole, "cut at {cut}");
+        assert_eq!(judged, at_once, "cut at {cut}");
     }
     let by_bytes = judge(spec, &mut check, bytes.chunks(1));
-    assert_eq!(by_bytes, whole, "byte by byte");
-    whole
+    assert_eq!(by_bytes, at_once, "byte by byte");
+    at_once
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn size_and_hash_of_the_content() {
         assert_eq!(verdict(&sized(4), bytes), Err(Unexpected::Size));
         assert_eq!(verdict(&hashed(ABC), bytes), Ok(()));
         assert_eq!(verdict(&hashed(&ABC.to_uppercase()), bytes), Ok(()));
-        let other = ABC.replace('b', "c");
-        assert_eq!(verdict(&hashed(&other), bytes), Err(Unexpected::Hash));
+        let changed = ABC.replace('b', "c");
+        assert_eq!(verdict(&hashed(&changed), bytes), Err(Unexpected::Hash));
     }
     assert_eq!(verdict(&fields(&[("t", None)]), chunked), MISSING);
 }
@@ -172,32 +172,36 @@ fn one_check_serves_responses_of_which_different_things_are_expected() {
 
 #[test]
 fn what_must_be_seen_is_said() {
-    let seen = |spec| {
-        let expectation = Expectation::new(&spec).unwrap();
-        (expectation.watches(), expectation.reads_content())
-    };
-    assert_eq!(seen(sized(1)), (false, false));
-    assert_eq!(seen(fields(&[("a", None)])), (true, false));
-    assert_eq!(seen(hashed(ABC)), (true, true));
+    assert_eq!(read_needs(sized(1)), (false, false));
+    assert_eq!(read_needs(fields(&[("a", None)])), (true, false));
+    assert_eq!(read_needs(hashed(ABC)), (true, true));
+}
+
+fn read_needs(spec: ExpectSpec) -> (bool, bool) {
+    let expectation = Expectation::new(&spec).unwrap();
+    (expectation.watches(), expectation.reads_content())
 }
 
 #[test]
 fn what_cannot_be_checked_is_refused() {
-    let refused = |spec: ExpectSpec| Expectation::new(&spec).unwrap_err();
-    let error = refused(fields(&[("a b", None)]));
+    let error = refuse(fields(&[("a b", None)]));
     assert_eq!(error, ExpectError::Name("a b".to_owned()));
-    let error = refused(fields(&[("a", Some("\r"))]));
+    let error = refuse(fields(&[("a", Some("\r"))]));
     assert_eq!(error, ExpectError::Value("a".to_owned()));
-    assert_eq!(refused(fields(&[("a", None); 33])), ExpectError::Fields(33));
+    assert_eq!(refuse(fields(&[("a", None); 33])), ExpectError::Fields(33));
     use StatusSpec::{Class, Code};
     for code in [Code(99), Code(1000), Class(200)] {
-        let error = refused(of_status(&[code]));
+        let error = refuse(of_status(&[code]));
         assert!(matches!(error, ExpectError::Status(_)), "{code:?}");
     }
     let [not_hex, signed] = ["g", "+"].map(|other| ABC.replace('b', other));
     for hash in ["", &ABC[1..], &not_hex, &signed] {
-        assert_eq!(refused(hashed(hash)), ExpectError::Hash(hash.to_owned()));
+        assert_eq!(refuse(hashed(hash)), ExpectError::Hash(hash.to_owned()));
     }
+}
+
+fn refuse(spec: ExpectSpec) -> ExpectError {
+    Expectation::new(&spec).unwrap_err()
 }
 
 proptest! {
@@ -210,14 +214,13 @@ proptest! {
         let lines: String =
             sent.iter().map(|(name, value)| format!("{name}:{value}\r\n")).collect();
         let bytes = format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 0\r\n\r\n");
-        let named = |name: &str| {
-            let name = name.to_owned();
-            sent.iter().filter(move |(sent, _)| sent.eq_ignore_ascii_case(&name))
-        };
         let blank = [' ', '\t'];
-        let missing = wanted.iter().any(|(name, _)| named(name).next().is_none());
+        let missing = wanted.iter().any(|(name, _)| {
+            !sent.iter().any(|(sent, _)| sent.eq_ignore_ascii_case(name))
+        });
         let differs = wanted.iter().any(|(name, value)| value.as_ref().is_some_and(|value| {
-            named(name).all(|(_, sent)| sent.trim_matches(blank) != value.trim_matches(blank))
+            let mut named = sent.iter().filter(|(sent, _)| sent.eq_ignore_ascii_case(name));
+            named.all(|(_, sent)| sent.trim_matches(blank) != value.trim_matches(blank))
         }));
         let expected = match (missing, differs) {
             (true, _) => Err(Unexpected::FieldMissing),

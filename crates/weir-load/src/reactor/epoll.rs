@@ -232,10 +232,10 @@ impl Reactor for Epoll {
     }
 
     fn wait(&mut self, until: u64) -> u64 {
-        let left = until.saturating_sub(monotonic_ns());
+        let remaining = until.saturating_sub(monotonic_ns());
         let timeout = Timespec {
-            tv_sec: (left / 1_000_000_000) as i64,
-            tv_nsec: (left % 1_000_000_000) as i64,
+            tv_sec: (remaining / 1_000_000_000) as i64,
+            tv_nsec: (remaining % 1_000_000_000) as i64,
         };
         self.ready.clear();
         self.cursor = 0;

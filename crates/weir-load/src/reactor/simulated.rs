@@ -81,7 +81,7 @@ pub(crate) struct Simulated {
     pub(crate) oversleep: Box<dyn FnMut(u64) -> u64>,
     /// Duration of a wait that does not sleep, nanoseconds.
     pub(crate) look_ns: u64,
-    /// How far the clock goes on whenever somebody reads it.
+    /// Step by which the clock goes on whenever somebody reads it.
     pub(crate) step_ns: u64,
     /// CPU time of one sleep, nanoseconds (`cpu_ns`: total so far).
     pub(crate) nap_ns: u64,
@@ -143,8 +143,8 @@ impl Simulated {
             self.schedule(self.clock + delay, conn, What::Bytes(piece));
         }
         if let Some((delay, by_reset)) = answer.end {
-            let what = if by_reset { What::Reset } else { What::End };
-            self.schedule(self.clock + delay, conn, what);
+            let event = if by_reset { What::Reset } else { What::End };
+            self.schedule(self.clock + delay, conn, event);
         }
     }
 }
@@ -169,8 +169,8 @@ impl Reactor for Simulated {
         let refused = self.refuse > 0 || self.requests >= self.gone_after;
         self.refuse = self.refuse.saturating_sub(1);
         let outcomes = [What::Connected, What::Refused];
-        let what = outcomes[usize::from(refused)].clone();
-        self.schedule(self.clock + CONNECT_NS, conn, what);
+        let event = outcomes[usize::from(refused)].clone();
+        self.schedule(self.clock + CONNECT_NS, conn, event);
         if let Some(after) = self.turn_away_after {
             self.schedule(self.clock + CONNECT_NS + after, conn, What::End);
         }

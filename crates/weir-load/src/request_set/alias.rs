@@ -40,15 +40,15 @@ impl AliasTable {
     /// The index of the first weight that cannot be used, and the reason.
     pub fn new(weights: &[f64]) -> Result<AliasTable, (usize, WeightError)> {
         debug_assert!((1..=MOST_REQUESTS).contains(&weights.len()));
-        let mut left = shares(weights)?;
-        let mut columns = vec![Column { own: 0, alias: 0 }; left.len()];
+        let mut remaining = shares(weights)?;
+        let mut columns = vec![Column { own: 0, alias: 0 }; remaining.len()];
         let (mut poor, mut rich): (Vec<usize>, Vec<usize>) =
-            (0..left.len()).partition(|index| left[*index] < COLUMN);
+            (0..remaining.len()).partition(|index| remaining[*index] < COLUMN);
         // All shares together fill all columns, so while one is not full another has too many.
         while let (Some(index), Some(&giver)) = (poor.pop(), rich.last()) {
-            columns[index] = Column { own: left[index] as u32, alias: giver as u32 };
-            left[giver] -= COLUMN - left[index];
-            if left[giver] < COLUMN {
+            columns[index] = Column { own: remaining[index] as u32, alias: giver as u32 };
+            remaining[giver] -= COLUMN - remaining[index];
+            if remaining[giver] < COLUMN {
                 rich.pop();
                 poor.push(giver);
             }
@@ -88,9 +88,9 @@ fn shares(weights: &[f64]) -> Result<Vec<u64>, (usize, WeightError)> {
         shares.push(share);
     }
     // Rounding leaves a few shares over or short; the largest weight does not feel them.
-    let given: u64 = shares.iter().sum();
+    let dealt: u64 = shares.iter().sum();
     if let Some(most) = shares.iter_mut().max() {
-        *most = *most + total - given;
+        *most = *most + total - dealt;
     }
     Ok(shares)
 }
@@ -101,13 +101,13 @@ mod tests {
     use proptest::prelude::*;
 
     /// Returns the number of shares that the table actually gives to each index.
-    fn given(table: &AliasTable) -> Vec<u64> {
-        let mut given = vec![0; table.0.len()];
+    fn sum_shares(table: &AliasTable) -> Vec<u64> {
+        let mut sums = vec![0; table.0.len()];
         for (index, column) in table.0.iter().enumerate() {
-            given[index] += u64::from(column.own);
-            given[column.alias as usize] += COLUMN - u64::from(column.own);
+            sums[index] += u64::from(column.own);
+            sums[column.alias as usize] += COLUMN - u64::from(column.own);
         }
-        given
+        sums
     }
 
     proptest! {
@@ -116,7 +116,7 @@ mod tests {
             let table = AliasTable::new(&weights).unwrap();
             let sum: f64 = weights.iter().sum();
             let total = (COLUMN * weights.len() as u64) as f64;
-            for (weight, given) in weights.iter().zip(given(&table)) {
+            for (weight, given) in weights.iter().zip(sum_shares(&table)) {
                 let error = given as f64 / total - weight / sum;
                 prop_assert!(error.abs() < 1.0 / COLUMN as f64, "{error}");
             }
@@ -146,10 +146,10 @@ mod tests {
     fn equal_weights_fill_all_columns() {
         for count in [1, 2, 3, 7, 1000, MOST_REQUESTS] {
             let table = AliasTable::new(&vec![0.1; count]).unwrap();
-            let given = given(&table);
-            let off = given.iter().map(|shares| shares.abs_diff(COLUMN)).max();
+            let sums = sum_shares(&table);
+            let off = sums.iter().map(|shares| shares.abs_diff(COLUMN)).max();
             assert!(off <= Some(count as u64), "{off:?}");
-            assert_eq!(given.iter().sum::<u64>(), COLUMN * count as u64);
+            assert_eq!(sums.iter().sum::<u64>(), COLUMN * count as u64);
         }
     }
 }

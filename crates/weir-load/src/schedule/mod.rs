@@ -138,12 +138,15 @@ impl Schedule {
     /// Returns the number of arrivals expected from `from_ns` until `to_ns`: the integral of the rate, or for a trace
     /// the number of its arrivals.
     pub fn expected(&self, from_ns: u64, to_ns: u64) -> f64 {
-        let until = |t_ns: u64| match &self.law {
+        self.expected_until(to_ns.max(from_ns)) - self.expected_until(from_ns)
+    }
+
+    fn expected_until(&self, t_ns: u64) -> f64 {
+        match &self.law {
             Law::Constant(constant) => constant.expected(t_ns as f64),
             Law::Varied { rate, .. } => rate.value_at(t_ns as f64),
             Law::Recorded(recorded) => recorded.count_before(t_ns) as f64,
-        };
-        until(to_ns.max(from_ns)) - until(from_ns)
+        }
     }
 }
 

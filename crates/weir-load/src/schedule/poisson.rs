@@ -68,8 +68,8 @@ impl Poisson {
         }
         match k.checked_sub(self.first) {
             Some(index) if index < self.count as u64 => {
-                let place = self.places[index as usize] as f64 / 2_f64.powi(64);
-                let time = (self.cell as f64 + place) * WIDTH as f64;
+                let fraction = self.places[index as usize] as f64 / 2_f64.powi(64);
+                let time = (self.cell as f64 + fraction) * WIDTH as f64;
                 if time < end { time } else { f64::INFINITY }
             }
             _ => f64::INFINITY,
@@ -83,12 +83,13 @@ impl Poisson {
             let block = (cell / BLOCK) as usize;
             self.grow(|before| before.len() > block);
             let earlier = block as u64 * BLOCK..cell;
-            let first = self.before[block] + earlier.map(|cell| count(self.key, cell)).sum::<u64>();
+            let first = self.before[block]
+                + earlier.map(|cell| count_arrivals(self.key, cell)).sum::<u64>();
             self.read(cell, first);
         }
-        let place = ((time / WIDTH as f64 - cell as f64) * 2_f64.powi(64)) as u64;
+        let position = ((time / WIDTH as f64 - cell as f64) * 2_f64.powi(64)) as u64;
         let places = &self.places[..self.count];
-        self.first + places.partition_point(|&other| other < place) as u64
+        self.first + places.partition_point(|&other| other < position) as u64
     }
 
     /// Reads the cell of arrival `k`, or a cell beyond `end` if the arrival is not before `end`.
@@ -103,7 +104,7 @@ impl Poisson {
             (cell, first) = (block as u64 * BLOCK, self.before[block]);
         }
         loop {
-            let count = count(self.key, cell);
+            let count = count_arrivals(self.key, cell);
             if k - first < count || (cell * WIDTH) as f64 > end {
                 break;
             }
@@ -121,7 +122,7 @@ impl Poisson {
         while !enough(before) {
             let block = before.len() as u64 - 1;
             let cells = block * BLOCK..(block + 1) * BLOCK;
-            let arrivals: u64 = cells.map(|cell| count(key, cell)).sum();
+            let arrivals: u64 = cells.map(|cell| count_arrivals(key, cell)).sum();
             before.push(before[block as usize] + arrivals);
         }
     }
@@ -138,7 +139,7 @@ impl Poisson {
 }
 
 /// Returns the number of arrivals of a cell.
-fn count(key: u64, cell: u64) -> u64 {
+fn count_arrivals(key: u64, cell: u64) -> u64 {
     poisson_count(draw(&mut stream(key, cell)))
 }
 
@@ -332,11 +333,11 @@ mod tests {
     fn what_was_prepared_is_shared_and_does_not_grow() {
         let mut poisson = Poisson::new(SEED);
         poisson.prepare(1e6);
-        let mut other = poisson.clone();
+        let mut copy = poisson.clone();
         for k in [999_000, 5, 500_000] {
-            other.time_of(k, f64::INFINITY);
-            other.count_before(k as f64);
+            copy.time_of(k, f64::INFINITY);
+            copy.count_before(k as f64);
         }
-        assert!(Arc::ptr_eq(&poisson.before, &other.before));
+        assert!(Arc::ptr_eq(&poisson.before, &copy.before));
     }
 }

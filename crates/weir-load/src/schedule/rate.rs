@@ -143,11 +143,16 @@ impl Inverse {
             return Inverse::Flat;
         }
         let (scale, back, below) = (2.0 / slope.abs(), from / slope, from * from / (2.0 * slope));
-        match slope > 0.0 {
-            true if from > to / 2.0 => Inverse::GentlyRising { to },
-            false if to > from / 2.0 => Inverse::GentlyFalling,
-            true => Inverse::Rising { time: start - back, value: before - below, scale },
-            false => Inverse::Falling { time: start - back, value: before - below, scale },
+        if slope > 0.0 {
+            if from > to / 2.0 {
+                Inverse::GentlyRising { to }
+            } else {
+                Inverse::Rising { time: start - back, value: before - below, scale }
+            }
+        } else if to > from / 2.0 {
+            Inverse::GentlyFalling
+        } else {
+            Inverse::Falling { time: start - back, value: before - below, scale }
         }
     }
 }
@@ -173,9 +178,9 @@ impl Piece {
                 time - ((vertex - value).max(0.0) * scale).sqrt()
             }
             Inverse::GentlyRising { to } => {
-                let left = self.after - value;
-                let root = (to * to - 2.0 * self.slope * left).max(0.0).sqrt();
-                self.end - 2.0 * left / (to + root)
+                let remaining = self.after - value;
+                let root = (to * to - 2.0 * self.slope * remaining).max(0.0).sqrt();
+                self.end - 2.0 * remaining / (to + root)
             }
             Inverse::GentlyFalling => {
                 let done = value - self.before;

@@ -43,13 +43,13 @@ mod tests {
             for thread in 0..threads {
                 let mut share = Share::new(from, from + length, thread, threads);
                 prop_assert_eq!(share.next % threads, thread);
-                let left = share.left(threads);
+                let remaining = share.left(threads);
                 let before = dealt.len() as u64;
                 while share.next < share.end {
                     dealt.push(share.next);
                     share.next += threads;
                 }
-                prop_assert_eq!(dealt.len() as u64 - before, left);
+                prop_assert_eq!(dealt.len() as u64 - before, remaining);
             }
             dealt.sort_unstable();
             prop_assert_eq!(dealt, (from..from + length).collect::<Vec<_>>());

@@ -162,14 +162,14 @@ fn poisson_arrivals_are_the_same_for_every_number_of_threads() {
     let mut schedule = varied(&segments, Spacing::Poisson { seed: 7 }, S);
     schedule.prepare(4 * S);
     let count = schedule.count_before(4 * S);
-    let whole = due(&mut schedule, 0..count);
+    let times = due(&mut schedule, 0..count);
     assert!((9000..10_000).contains(&count), "{count}");
     for threads in [2, 3, 8] {
         for thread in 0..threads {
-            let mut own = schedule.clone();
+            let mut thread_schedule = schedule.clone();
             let mut share = Share::new(0, count, thread, threads);
             while share.next < share.end {
-                assert_eq!(own.time_of(share.next), whole[share.next as usize]);
+                assert_eq!(thread_schedule.time_of(share.next), times[share.next as usize]);
                 share.next += threads;
             }
         }
@@ -233,10 +233,10 @@ fn a_schedule_does_not_drift_in_a_week() {
         let mut schedule = constant(rate as f64, 0);
         for k in [rate * WEEK / 2 + 1, rate * WEEK - 1] {
             let exact = (u128::from(k) * u128::from(S)).div_ceil(u128::from(rate));
-            let found = u128::from(schedule.time_of(k));
+            let time = u128::from(schedule.time_of(k));
             assert!(
-                found.abs_diff(exact) <= 1,
-                "{rate}/s: arrival {k} is due at {found}, not {exact}"
+                time.abs_diff(exact) <= 1,
+                "{rate}/s: arrival {k} is due at {time}, not {exact}"
             );
         }
         assert_eq!(schedule.count_before(WEEK * S), rate * WEEK);

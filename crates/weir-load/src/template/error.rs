@@ -30,14 +30,14 @@ impl fmt::Display for Part {
 
 /// Position of a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SlotPosition {
     /// Part of the request.
     pub part: Part,
     /// Position of the character within the part, from 1.
     pub character: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SlotPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, character {}", self.part, self.character)
     }
@@ -53,7 +53,7 @@ pub enum TemplateError {
     #[error("{place}: `{}` is not a slot", .slot.escape_debug())]
     Unknown {
         /// Position of the slot.
-        place: Place,
+        place: SlotPosition,
         /// Name of the slot as written.
         slot: String,
         /// Name that was most likely meant, if any.
@@ -61,12 +61,12 @@ pub enum TemplateError {
     },
     /// A slot begins and does not end.
     #[error("{0}: the slot has no `}}}}`")]
-    Open(Place),
+    Open(SlotPosition),
     /// The argument after a slot's colon is missing or invalid.
     #[error("{place}: `{}` is not {wanted}", .slot.escape_debug())]
     Argument {
         /// Position of the slot.
-        place: Place,
+        place: SlotPosition,
         /// The slot as written.
         slot: String,
         /// Description of a valid argument.

@@ -91,12 +91,12 @@ impl Lines {
         if text.is_empty() {
             return Err(LinesError::Empty(file.to_owned()));
         }
-        let text = text.strip_suffix(b"\n").unwrap_or(text);
-        let mut bytes = Vec::with_capacity(text.len());
+        let body = text.strip_suffix(b"\n").unwrap_or(text);
+        let mut bytes = Vec::with_capacity(body.len());
         let mut ends = Vec::new();
         let mut longest = 0;
-        for line in text.split(|byte| *byte == b'\n') {
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
+        for raw in body.split(|byte| *byte == b'\n') {
+            let line = raw.strip_suffix(b"\r").unwrap_or(raw);
             if line.len() > LONGEST_LINE {
                 let (file, line) = (file.to_owned(), ends.len() + 1);
                 return Err(LinesError::Long { file, line });
@@ -173,16 +173,19 @@ mod tests {
     #[test]
     fn after_the_last_line_comes_the_first() {
         let lines = Lines::new(Path::new("f"), b"a\nb\nc").unwrap();
-        let got = [5, 3, u64::MAX].map(|number| lines.get(number));
-        assert_eq!((got, lines.longest()), ([b"c", b"a", b"a"].map(|l| &l[..]), 1));
+        let picked = [5, 3, u64::MAX].map(|number| lines.get(number));
+        assert_eq!((picked, lines.longest()), ([b"c", b"a", b"a"].map(|l| &l[..]), 1));
     }
 
     #[test]
     fn what_cannot_be_used_is_said_with_its_place() {
-        let refused = |text: &[u8]| Lines::new(Path::new("f"), text).unwrap_err().to_string();
-        assert_eq!(refused(b""), "f is empty: there is no line to take");
         let long = [b"a\n".to_vec(), vec![b'x'; LONGEST_LINE + 1]].concat();
-        assert_eq!(refused(&long), "f:2: the line is longer than 64 KiB");
+        for (text, words) in [
+            (&b""[..], "f is empty: there is no line to take"),
+            (&long, "f:2: the line is longer than 64 KiB"),
+        ] {
+            assert_eq!(Lines::new(Path::new("f"), text).unwrap_err().to_string(), words);
+        }
         let missing = Lines::read(Path::new("/nonexistent/f")).unwrap_err();
         let words = "cannot read /nonexistent/f: No such file";
         assert!(missing.to_string().starts_with(words), "{missing}");

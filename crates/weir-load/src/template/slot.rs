@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_stats::SplitMix64;
 
-use super::error::{Part, Place, TemplateError};
+use super::error::{Part, SlotPosition, TemplateError};
 use super::lines::{Files, Lines};
 
 /// Names of slots.
@@ -46,7 +46,7 @@ pub(super) fn tokens(
     part: &Part,
     files: &mut Files,
 ) -> Vec<Result<Token, TemplateError>> {
-    let whole = text;
+    let original = text;
     let mut tokens = Vec::new();
     let mut plain = Vec::new();
     while let [first, rest @ ..] = text {
@@ -57,15 +57,15 @@ pub(super) fn tokens(
             }
             // Of three the first is plain, so that `{{{random}}: 1}` is an object.
             [b'{', b'{', after @ ..] if after.first() != Some(&b'{') => {
-                let place = place(part, whole, whole.len() - text.len());
+                let position = locate(part, original, original.len() - text.len());
                 let Some(end) = after.windows(2).position(|pair| pair == b"}}") else {
-                    tokens.push(Err(TemplateError::Open(place)));
+                    tokens.push(Err(TemplateError::Open(position)));
                     return tokens;
                 };
                 if !plain.is_empty() {
                     tokens.push(Ok(Token::Text(std::mem::take(&mut plain))));
                 }
-                let slot = Slot::read(after[..end].trim_ascii(), place, files);
+                let slot = Slot::read(after[..end].trim_ascii(), position, files);
                 let fit = slot.and_then(|slot| slot.check(part).map(|()| Token::Slot(slot)));
                 tokens.push(fit);
                 text = &after[end + 2..];
@@ -82,21 +82,20 @@ pub(super) fn tokens(
     tokens
 }
 
-fn place(part: &Part, text: &[u8], at: usize) -> Place {
-    Place {
+fn locate(part: &Part, text: &[u8], at: usize) -> SlotPosition {
+    SlotPosition {
         part: part.clone(),
         character: String::from_utf8_lossy(&text[..at]).chars().count() + 1,
     }
 }
 
 impl Slot {
-    fn read(text: &[u8], place: Place, files: &mut Files) -> Result<Slot, TemplateError> {
+    fn read(text: &[u8], place: SlotPosition, files: &mut Files) -> Result<Slot, TemplateError> {
         let colon = text.iter().position(|byte| *byte == b':');
         let (name, argument) = match colon {
             Some(colon) => (&text[..colon], Some(&text[colon + 1..])),
             None => (text, None),
         };
-        let written = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
         let (slot, wanted) = match (name, argument) {
             (b"sequence", None) => return Ok(Slot::Sequence(0)),
             (b"sequence", Some(start)) => {
@@ -115,11 +114,14 @@ impl Slot {
             }
             (b"line" | b"pick", _) => (None, "a slot with a file, such as `line:users.txt`"),
             _ => {
-                let slot = written(name);
+                let slot = String::from_utf8_lossy(name).into_owned();
                 return Err(TemplateError::Unknown { place, nearest: nearest(&slot), slot });
             }
         };
-        slot.ok_or_else(|| TemplateError::Argument { place, slot: written(text), wanted })
+        slot.ok_or_else(|| {
+            let slot = String::from_utf8_lossy(text).into_owned();
+            TemplateError::Argument { place, slot, wanted }
+        })
     }
 
     /// Checks that no text inserted by the slot can break the request at this part (RFC 9112 §3.2 and §5).
@@ -200,15 +202,16 @@ fn integers(range: &[u8]) -> Option<Slot> {
 
 /// Returns the name that was most likely meant: a similar one, or one that begins with the written text.
 fn nearest(written: &str) -> Option<&'static str> {
-    let written = written.to_ascii_lowercase();
-    let distance = |name: &str| strsim::damerau_levenshtein(name, &written);
+    let lowercase = written.to_ascii_lowercase();
     NAMES
         .into_iter()
-        .filter(|name| {
-            written.len() >= 3 && name.starts_with(&*written)
-                || distance(name) <= name.len().div_ceil(3)
+        .map(|name| (strsim::damerau_levenshtein(name, &lowercase), name))
+        .filter(|(distance, name)| {
+            lowercase.len() >= 3 && name.starts_with(&*lowercase)
+                || *distance <= name.len().div_ceil(3)
         })
-        .min_by_key(|name| distance(name))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
 }
 
 /// Appends a number in decimal digits.

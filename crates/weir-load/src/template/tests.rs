@@ -20,7 +20,7 @@ fn post(target: &str, fields: &[(&str, &str)], content: &str) -> RequestSpec {
     }
 }
 
-fn template(spec: &RequestSpec) -> Result<Template, TemplateError> {
+fn compile(spec: &RequestSpec) -> Result<Template, TemplateError> {
     Template::new(spec, "h", &mut Files::default())
 }
 
@@ -33,7 +33,7 @@ fn render(template: &Template, number: u64, seed: u64) -> String {
 
 /// Returns the error for a request, and its hint.
 fn refused(spec: &RequestSpec) -> (String, String) {
-    let error = template(spec).unwrap_err();
+    let error = compile(spec).unwrap_err();
     (error.to_string(), error.hint().unwrap_or_default())
 }
 
@@ -46,7 +46,7 @@ fn file(text: &str) -> tempfile::NamedTempFile {
 #[test]
 fn without_slots_the_bytes_are_those_of_the_encoder() {
     let spec = post("/a", &[("X", "y")], "{\"a\": {\"b\": 1}}");
-    let template = template(&spec).unwrap();
+    let template = compile(&spec).unwrap();
     let encoded = weir_http::request::encode(&spec, "h").unwrap();
     assert_eq!(template.fixed(), Some(&encoded[..]));
     assert_eq!(render(&template, 7, 1).as_bytes(), encoded);
@@ -56,7 +56,7 @@ fn without_slots_the_bytes_are_those_of_the_encoder() {
 fn the_same_number_stands_wherever_sequence_is_written() {
     let content = r#"{"n": {"m": {{sequence}}}}"#;
     let spec = post("/{{sequence:10}}", &[("X-N", "<{{ sequence }}>")], content);
-    let template = template(&spec).unwrap();
+    let template = compile(&spec).unwrap();
     assert_eq!(template.fixed(), None);
     let expected =
         "POST /15 HTTP/1.1\r\nHost: h\r\nX-N: <5>\r\nContent-Length: 15\r\n\r\n{\"n\": {\"m\": 5}}";
@@ -65,7 +65,7 @@ fn the_same_number_stands_wherever_sequence_is_written() {
 
 #[test]
 fn content_is_counted_anew_for_every_request() {
-    let template = template(&post("/", &[], "{{sequence:98}}23456789{{sequence:98}}")).unwrap();
+    let template = compile(&post("/", &[], "{{sequence:98}}23456789{{sequence:98}}")).unwrap();
     for (number, length) in [(0, "12"), (1, "12"), (2, "14"), (u64::MAX, "12")] {
         let text = render(&template, number, 1);
         let (head, content) = text.split_once("\r\n\r\n").unwrap();
@@ -83,34 +83,34 @@ fn braces_that_are_no_slots() {
         ("{{{{{{sequence}}}}", "{{3}}"),
         ("}} { } {", "}} { } {"),
     ] {
-        let text = render(&template(&post("/", &[], written)).unwrap(), 3, 1);
+        let text = render(&compile(&post("/", &[], written)).unwrap(), 3, 1);
         assert_eq!(text.split_once("\r\n\r\n").unwrap().1, expected);
     }
 }
 
 #[test]
 fn random_slots_keep_to_their_bounds() {
-    let template = template(&RequestSpec::get("/{{random:-2..2}}/{{random}}")).unwrap();
+    let template = compile(&RequestSpec::get("/{{random:-2..2}}/{{random}}")).unwrap();
     let mut random = SplitMix64::new(5);
-    let mut seen = std::collections::BTreeSet::new();
+    let mut numbers = std::collections::BTreeSet::new();
     for number in 0..200 {
         let mut out = Vec::new();
         template.render(number, &mut random, &mut out);
         let text = String::from_utf8(out).unwrap();
         let mut parts = text["GET /".len()..text.find(" HTTP").unwrap()].split('/');
-        seen.insert(parts.next().unwrap().parse::<i64>().unwrap());
+        numbers.insert(parts.next().unwrap().parse::<i64>().unwrap());
         let hex = parts.next().unwrap();
         let is_hex = hex.len() == 16 && u64::from_str_radix(hex, 16).is_ok();
         assert!(is_hex, "{hex}");
     }
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [-2, -1, 0, 1, 2]);
+    assert_eq!(numbers.into_iter().collect::<Vec<_>>(), [-2, -1, 0, 1, 2]);
 }
 
 #[test]
 fn the_whole_range_of_integers() {
     let (low, high) = (i64::MIN, i64::MAX);
     let spec = RequestSpec::get(&format!("/{{{{random:{low}..{high}}}}}"));
-    let text = render(&template(&spec).unwrap(), 0, 3);
+    let text = render(&compile(&spec).unwrap(), 0, 3);
     let number = &text["GET /".len()..text.find(" HTTP").unwrap()];
     number.parse::<i64>().unwrap();
 }
@@ -118,9 +118,9 @@ fn the_whole_range_of_integers() {
 #[test]
 fn lines_of_files() {
     let words = file("red\r\ngreen\nblue");
-    let slot = |kind: &str| format!("{{{{{kind}:{}}}}}", words.path().display());
-    let (line, pick) = (slot("line"), slot("pick"));
-    let template = template(&post(&format!("/{line}"), &[("X", &pick)], &line)).unwrap();
+    let [line, pick] =
+        ["line", "pick"].map(|kind| format!("{{{{{kind}:{}}}}}", words.path().display()));
+    let template = compile(&post(&format!("/{line}"), &[("X", &pick)], &line)).unwrap();
     let words = ["red", "green", "blue"];
     for number in 0..7 {
         let text = render(&template, number, number);
@@ -128,25 +128,20 @@ fn lines_of_files() {
         assert!(text.starts_with(&format!("POST /{word} ")), "{text}");
         let end = format!("Content-Length: {}\r\n\r\n{word}", word.len());
         assert!(text.ends_with(&end), "{text}");
-        let picked = |word: &&str| text.contains(&format!("X: {word}\r\n"));
-        assert!(words.iter().any(picked), "{text}");
+        assert!(words.iter().any(|word| text.contains(&format!("X: {word}\r\n"))), "{text}");
     }
 }
 
 #[test]
 fn lines_that_would_break_the_request_are_refused_with_their_place() {
     // Each line is fine where it stands in the second request.
-    let get = |slot: &str| RequestSpec::get(&format!("/{slot}"));
-    let field = |slot: &str| post("/", &[("X", slot)], "");
-    let content = |slot: &str| post("/", &[], slot);
-    let target = |slot: &str| RequestSpec::get(slot);
-    type Made<'m> = &'m dyn Fn(&str) -> RequestSpec;
+    type BuildSpec = fn(&str) -> RequestSpec;
     #[rustfmt::skip]
-    let cases: [(&str, Made<'_>, Made<'_>, &str); 3] = [
-        ("a\nb c\n", &get, &field,
+    let cases: [(&str, BuildSpec, BuildSpec, &str); 3] = [
+        ("a\nb c\n", get_path, post_field,
          "2: the line holds white space or a control character, and the target"),
-        ("a\rX: y\n", &field, &content, "1: the line holds CR or NUL, and field `X`"),
-        ("/a\n\n", &target, &get, "2: the line is empty, and the target"),
+        ("a\rX: y\n", post_field, post_content, "1: the line holds CR or NUL, and field `X`"),
+        ("/a\n\n", RequestSpec::get, get_path, "2: the line is empty, and the target"),
     ];
     for (text, bad, good, fault) in cases {
         let lines = file(text);
@@ -154,8 +149,20 @@ fn lines_that_would_break_the_request_are_refused_with_their_place() {
         let slot = format!("{{{{line:{path}}}}}");
         let (message, _) = refused(&bad(&slot));
         assert_eq!(message, format!("{path}:{fault} must not"));
-        template(&good(&slot)).unwrap();
+        compile(&good(&slot)).unwrap();
     }
+}
+
+fn get_path(slot: &str) -> RequestSpec {
+    RequestSpec::get(&format!("/{slot}"))
+}
+
+fn post_field(slot: &str) -> RequestSpec {
+    post("/", &[("X", slot)], "")
+}
+
+fn post_content(slot: &str) -> RequestSpec {
+    post("/", &[], slot)
 }
 
 #[test]
@@ -192,14 +199,14 @@ fn slots_do_not_hide_what_is_no_request() {
     assert!(message.contains("holds white space"), "{message}");
     for (value, content) in [("5", "{{sequence}}"), ("{{random:0..9}}", "")] {
         let (message, hint) = refused(&post("/", &[("content-length", value)], content));
-        let given = message.starts_with("field content-length is given");
-        assert!(given && !hint.is_empty(), "{message}");
+        assert!(message.starts_with("field content-length is given"), "{message}");
+        assert!(!hint.is_empty(), "{message}");
     }
 }
 
 #[test]
 fn nothing_is_allocated_once_there_is_room() {
-    let template = template(&post("/{{random}}", &[], "{{sequence}}")).unwrap();
+    let template = compile(&post("/{{random}}", &[], "{{sequence}}")).unwrap();
     let mut out = Vec::with_capacity(template.max_len());
     let capacity = out.capacity();
     let mut random = SplitMix64::new(1);
@@ -215,7 +222,7 @@ proptest! {
     fn escaped_content_comes_out_as_it_was(content in "[{}ab]{0,12}") {
         let mut spec = post("/", &[], "");
         spec.content = escape(content.as_bytes());
-        let template = template(&spec).unwrap();
+        let template = compile(&spec).unwrap();
         let bytes = template.fixed().unwrap();
         let end = format!("\r\n\r\n{content}");
         prop_assert!(bytes.ends_with(end.as_bytes()));
@@ -230,7 +237,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let spec = post(&format!("/{}", target.concat()), &[("X", &value)], &content);
-        let text = render(&template(&spec).unwrap(), number, seed);
+        let text = render(&compile(&spec).unwrap(), number, seed);
         let fed = RequestParser::default().feed(text.as_bytes()).unwrap();
         prop_assert_eq!(fed.consumed, text.len());
         prop_assert!(matches!(fed.event, Progress::Complete(_)));

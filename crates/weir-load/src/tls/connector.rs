@@ -40,8 +40,8 @@ impl Connector {
     /// A file cannot be read or lacks the necessary content, a name is unknown, or settings contradict each other;
     /// every error has a hint on how to correct it.
     pub fn new(spec: &TlsSpec, host: &str) -> Result<Connector, SetupError> {
-        let provider = provider(spec)?;
-        let versions = versions(spec, &provider)?;
+        let provider = build_provider(spec)?;
+        let versions = choose_versions(spec, &provider)?;
         check_resumption(spec, &versions)?;
         let name = server_name(spec.server_name.as_deref().unwrap_or(host))?;
         let verifier = Arc::new(verifier(&spec.trust, &provider)?);
@@ -115,7 +115,7 @@ impl Connector {
     }
 }
 
-fn provider(spec: &TlsSpec) -> Result<CryptoProvider, SetupError> {
+fn build_provider(spec: &TlsSpec) -> Result<CryptoProvider, SetupError> {
     let mut provider = aws_lc_rs::default_provider();
     provider.cipher_suites = ciphers(&spec.ciphers)?;
     provider.kx_groups = groups(&spec.groups)?;
@@ -143,8 +143,8 @@ fn unique(
     named: impl Iterator<Item = Result<usize, names::NameError>>,
 ) -> Result<Vec<usize>, SetupError> {
     let mut indices = Vec::new();
-    for index in named {
-        let index = index?;
+    for named_index in named {
+        let index = named_index?;
         if !indices.contains(&index) {
             indices.push(index);
         }
@@ -153,27 +153,31 @@ fn unique(
 }
 
 /// Returns the versions to offer: the requested ones, or if none is requested, all that have a cipher.
-fn versions(
+fn choose_versions(
     spec: &TlsSpec,
     provider: &CryptoProvider,
 ) -> Result<Vec<&'static SupportedProtocolVersion>, SetupError> {
-    let spoken = |version: TlsVersion| match version {
-        TlsVersion::V1_2 => &rustls::version::TLS12,
-        TlsVersion::V1_3 => &rustls::version::TLS13,
-    };
-    let has_cipher = |version: TlsVersion| {
-        let mut suites = provider.cipher_suites.iter();
-        suites.any(|suite| suite.version() == spoken(version))
-    };
-    let asked = &spec.versions;
-    if let Some(version) = asked.iter().find(|version| !has_cipher(**version)) {
+    let wanted = &spec.versions;
+    if let Some(version) = wanted.iter().find(|version| !has_cipher(provider, **version)) {
         return Err(SetupError::NoCipherFor(version.name()));
     }
     let all = [TlsVersion::V1_3, TlsVersion::V1_2];
-    let offered = all
-        .into_iter()
-        .filter(|version| has_cipher(*version) && (asked.is_empty() || asked.contains(version)));
-    Ok(offered.map(spoken).collect())
+    let offered = all.into_iter().filter(|version| {
+        has_cipher(provider, *version) && (wanted.is_empty() || wanted.contains(version))
+    });
+    Ok(offered.map(protocol_of).collect())
+}
+
+fn protocol_of(version: TlsVersion) -> &'static SupportedProtocolVersion {
+    match version {
+        TlsVersion::V1_2 => &rustls::version::TLS12,
+        TlsVersion::V1_3 => &rustls::version::TLS13,
+    }
+}
+
+fn has_cipher(provider: &CryptoProvider, version: TlsVersion) -> bool {
+    let mut suites = provider.cipher_suites.iter();
+    suites.any(|suite| suite.version() == protocol_of(version))
 }
 
 fn check_resumption(
@@ -223,12 +227,12 @@ fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Verifier, SetupE
 }
 
 fn system_roots() -> Result<RootCertStore, SetupError> {
-    let found = rustls_native_certs::load_native_certs();
+    let native = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     // A machine's bundle may hold a few that nobody can use; a machine without any is an error.
-    let (usable, _) = roots.add_parsable_certificates(found.certs);
+    let (usable, _) = roots.add_parsable_certificates(native.certs);
     if usable == 0 {
-        let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
+        let why = native.errors.first().map_or_else(String::new, |error| format!(": {error}"));
         return Err(SetupError::NoSystemTrust(why));
     }
     Ok(roots)

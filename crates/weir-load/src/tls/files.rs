@@ -24,14 +24,14 @@ pub(super) fn certificates(
     what: &'static str,
 ) -> Result<Vec<(usize, CertificateDer<'static>)>, SetupError> {
     let text = read(path, what)?;
-    let sections = sections(path, &text)?;
-    let mut found = Vec::new();
+    let sections = read_sections(path, &text)?;
+    let mut certificates = Vec::new();
     for section in sections.iter().filter(|s| s.label == "CERTIFICATE") {
         let certificate = CertificateDer::from_pem_slice(section.text.as_bytes())
             .map_err(|_| broken(path, section))?;
-        found.push((section.line, certificate));
+        certificates.push((section.line, certificate));
     }
-    if found.is_empty() {
+    if certificates.is_empty() {
         return Err(SetupError::Missing {
             path: path.to_owned(),
             what: "certificate in PEM",
@@ -39,13 +39,13 @@ pub(super) fn certificates(
                    `openssl x509 -inform der` turns DER into PEM",
         });
     }
-    Ok(found)
+    Ok(certificates)
 }
 
 /// Reads the private key of a file.
 pub(super) fn private_key(path: &str) -> Result<PrivateKeyDer<'static>, SetupError> {
     let text = read(path, "the client's private key")?;
-    for section in &sections(path, &text)? {
+    for section in &read_sections(path, &text)? {
         let encrypted = section.label.starts_with("ENCRYPTED")
             || section.text.contains("Proc-Type: 4,ENCRYPTED");
         if encrypted && section.label.ends_with("PRIVATE KEY") {
@@ -94,8 +94,8 @@ pub(super) fn not_a_certificate(path: &str, line: usize, why: &rustls::Error) ->
 }
 
 /// Cuts a file into sections. Text between them is a comment (RFC 7468 §5.2).
-fn sections<'a>(path: &str, text: &'a str) -> Result<Vec<Section<'a>>, SetupError> {
-    let mut found = Vec::new();
+fn read_sections<'a>(path: &str, text: &'a str) -> Result<Vec<Section<'a>>, SetupError> {
+    let mut sections = Vec::new();
     let mut open: Option<(usize, usize, &str)> = None;
     let mut at = 0;
     for (number, raw) in text.split_inclusive('\n').enumerate() {
@@ -111,13 +111,13 @@ fn sections<'a>(path: &str, text: &'a str) -> Result<Vec<Section<'a>>, SetupErro
             open.filter(|(_, _, label)| marker(line, "-----END ") == Some(*label))
         {
             let text = &text[start..at];
-            found.push(Section { label, line, text });
+            sections.push(Section { label, line, text });
             open = None;
         }
     }
     match open {
         Some((begun, _, label)) => Err(unended(path, begun, label)),
-        None => Ok(found),
+        None => Ok(sections),
     }
 }
 

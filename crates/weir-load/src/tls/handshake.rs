@@ -81,9 +81,8 @@ impl Handshake {
         let records = plaintext.len().div_ceil(MAX_PLAINTEXT);
         out.resize(start + plaintext.len() + records * RECORD_GROWTH, 0);
         let written = early.encrypt(plaintext, &mut out[start..]);
-        let internal = |_| TlsError::new(TlsErrorKind::Internal);
         out.truncate(start + written.as_ref().copied().unwrap_or(0));
-        written.map_err(internal)?;
+        written.map_err(|_| TlsError::new(TlsErrorKind::Internal))?;
         self.early_room -= plaintext.len();
         self.early_sent = true;
         Ok(true)
@@ -174,12 +173,11 @@ fn ends_early_data(record: &[u8]) -> bool {
 }
 
 fn encode(mut data: EncodeTlsData<'_, ClientConnectionData>, out: &mut Vec<u8>) -> Result<()> {
-    let internal = || TlsError::new(TlsErrorKind::Internal);
     let Err(EncodeError::InsufficientSize(needed)) = data.encode(&mut []) else {
-        return Err(internal());
+        return Err(TlsError::new(TlsErrorKind::Internal));
     };
     let start = out.len();
     out.resize(start + needed.required_size, 0);
-    data.encode(&mut out[start..]).map_err(|_| internal())?;
+    data.encode(&mut out[start..]).map_err(|_| TlsError::new(TlsErrorKind::Internal))?;
     Ok(())
 }

@@ -176,12 +176,12 @@ impl Open {
             let used = self.whole_messages(bytes, out)?;
             self.fragment.extend_from_slice(&bytes[used..]);
         } else {
-            let mut whole = std::mem::take(&mut self.fragment);
-            whole.extend_from_slice(bytes);
-            let used = self.whole_messages(&whole, out)?;
-            whole.drain(..used);
-            if !whole.is_empty() {
-                self.fragment = whole;
+            let mut buffer = std::mem::take(&mut self.fragment);
+            buffer.extend_from_slice(bytes);
+            let used = self.whole_messages(&buffer, out)?;
+            buffer.drain(..used);
+            if !buffer.is_empty() {
+                self.fragment = buffer;
             }
         }
         if self.fragment.len() > MAX_MESSAGE {

@@ -151,7 +151,7 @@ impl Records {
     }
 
     fn seal_13(&mut self, content: u8, plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let header = header(content::APPLICATION_DATA, plaintext.len() + 1 + TAG);
+        let header = build_header(content::APPLICATION_DATA, plaintext.len() + 1 + TAG);
         out.reserve(HEADER + plaintext.len() + 1 + TAG);
         out.extend_from_slice(&header);
         let body = out.len();
@@ -165,7 +165,7 @@ impl Records {
         let explicit = if half.explicit { EXPLICIT } else { 0 };
         let length = explicit + plaintext.len() + TAG;
         out.reserve(HEADER + length);
-        out.extend_from_slice(&header(content, length));
+        out.extend_from_slice(&build_header(content, length));
         out.extend_from_slice(&half.nonce()[aead::NONCE_LEN - explicit..]);
         let additional = half.additional_12(content, plaintext.len());
         let body = out.len();
@@ -261,7 +261,7 @@ impl Records {
     }
 }
 
-fn header(content: u8, length: usize) -> [u8; HEADER] {
+fn build_header(content: u8, length: usize) -> [u8; HEADER] {
     let [high, low] = (length as u16).to_be_bytes();
     // The version is 3.3 in TLS 1.3 too: legacy_record_version.
     [content, 3, 3, high, low]

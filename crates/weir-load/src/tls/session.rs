@@ -90,16 +90,16 @@ enum State {
 
 /// Location of a whole record.
 #[derive(Clone, Copy)]
-enum Place {
+enum Buffer {
     Input,
     Rest,
 }
 
 /// [`Received`] without borrowing.
-enum Found {
+enum Event {
     Nothing,
     Established,
-    Plaintext(Place, Range<usize>),
+    Plaintext(Buffer, Range<usize>),
     Closed,
 }
 
@@ -149,13 +149,13 @@ impl Session {
         input: &'a mut Input<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Received<'a>> {
-        let found = self.find(input, out).inspect_err(|_| self.fail())?;
-        Ok(match found {
-            Found::Nothing => Received::Nothing,
-            Found::Established => Received::Established,
-            Found::Closed => Received::Closed,
-            Found::Plaintext(Place::Input, range) => Received::Plaintext(&input.bytes[range]),
-            Found::Plaintext(Place::Rest, range) => Received::Plaintext(&self.rest[range]),
+        let event = self.find(input, out).inspect_err(|_| self.fail())?;
+        Ok(match event {
+            Event::Nothing => Received::Nothing,
+            Event::Established => Received::Established,
+            Event::Closed => Received::Closed,
+            Event::Plaintext(Buffer::Input, range) => Received::Plaintext(&input.bytes[range]),
+            Event::Plaintext(Buffer::Rest, range) => Received::Plaintext(&self.rest[range]),
         })
     }
 
@@ -220,7 +220,7 @@ impl Session {
         self.rest = Vec::new();
     }
 
-    fn find(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<Found> {
+    fn find(&mut self, input: &mut Input<'_>, out: &mut Vec<u8>) -> Result<Event> {
         loop {
             if self.spent {
                 self.rest = Vec::new();
@@ -228,28 +228,28 @@ impl Session {
             }
             if self.is_deaf() {
                 input.at = input.bytes.len();
-                return Ok(Found::Nothing);
+                return Ok(Event::Nothing);
             }
             let Some((place, range)) = self.gather(input)? else {
-                return Ok(Found::Nothing);
+                return Ok(Event::Nothing);
             };
             let record = match place {
-                Place::Input => &mut input.bytes[range.clone()],
-                Place::Rest => &mut self.rest[..],
+                Buffer::Input => &mut input.bytes[range.clone()],
+                Buffer::Rest => &mut self.rest[..],
             };
             let State::Open(open) = &mut self.state else {
                 if self.shake(place, input, range, out)? {
-                    return Ok(Found::Established);
+                    return Ok(Event::Established);
                 }
                 continue;
             };
-            self.spent = matches!(place, Place::Rest);
+            self.spent = matches!(place, Buffer::Rest);
             match open.record(record, out)? {
                 Happened::Content(within) => {
                     let at = range.start;
-                    return Ok(Found::Plaintext(place, at + within.start..at + within.end));
+                    return Ok(Event::Plaintext(place, at + within.start..at + within.end));
                 }
-                Happened::Closed => return Ok(Found::Closed),
+                Happened::Closed => return Ok(Event::Closed),
                 Happened::Handled => {}
             }
         }
@@ -265,7 +265,7 @@ impl Session {
     }
 
     /// Finds the next whole record: in the input if all of it is there, otherwise in `rest`, which collects the parts.
-    fn gather(&mut self, input: &mut Input<'_>) -> Result<Option<(Place, Range<usize>)>> {
+    fn gather(&mut self, input: &mut Input<'_>) -> Result<Option<(Buffer, Range<usize>)>> {
         if self.rest.is_empty() {
             let start = input.at;
             let coming = &input.bytes[start..];
@@ -273,7 +273,7 @@ impl Session {
                 let length = HEADER + self.body_length(header)?;
                 if length <= coming.len() {
                     input.at += length;
-                    return Ok(Some((Place::Input, start..start + length)));
+                    return Ok(Some((Buffer::Input, start..start + length)));
                 }
             }
         }
@@ -283,8 +283,8 @@ impl Session {
         };
         let length = HEADER + self.body_length(header)?;
         self.fill(input, length);
-        let whole = self.rest.len() - self.kept == length;
-        Ok(whole.then_some((Place::Rest, 0..self.rest.len())))
+        let is_whole = self.rest.len() - self.kept == length;
+        Ok(is_whole.then_some((Buffer::Rest, 0..self.rest.len())))
     }
 
     /// Moves input to `rest` until its record has `length` bytes.
@@ -319,7 +319,7 @@ impl Session {
     /// Passes a record to the handshake; returns true if that completed it.
     fn shake(
         &mut self,
-        place: Place,
+        place: Buffer,
         input: &mut Input<'_>,
         range: Range<usize>,
         out: &mut Vec<u8>,
@@ -328,15 +328,15 @@ impl Session {
             return Ok(false);
         };
         let buffer = match place {
-            Place::Input => &mut input.bytes[range],
-            Place::Rest => &mut self.rest[..],
+            Buffer::Input => &mut input.bytes[range],
+            Buffer::Rest => &mut self.rest[..],
         };
         let step = handshake.record(buffer, out)?;
         match place {
-            Place::Input if step.used < buffer.len() => self.rest = buffer[step.used..].to_vec(),
-            Place::Input => {}
-            Place::Rest if step.used < buffer.len() => drop(self.rest.drain(..step.used)),
-            Place::Rest => self.rest = Vec::new(),
+            Buffer::Input if step.used < buffer.len() => self.rest = buffer[step.used..].to_vec(),
+            Buffer::Input => {}
+            Buffer::Rest if step.used < buffer.len() => drop(self.rest.drain(..step.used)),
+            Buffer::Rest => self.rest = Vec::new(),
         }
         self.kept = self.rest.len();
         if self.kept > MAX_KEPT {

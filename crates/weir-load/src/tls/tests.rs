@@ -12,7 +12,7 @@ use super::{Connector, Input, Received, Session, TlsError, TlsErrorKind};
 
 const VERSIONS: [TlsVersion; 2] = [TlsVersion::V1_2, TlsVersion::V1_3];
 
-fn server() -> ServerConnection {
+fn build_server() -> ServerConnection {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     let certificate = params.self_signed(&key).unwrap().der().clone();
@@ -45,7 +45,7 @@ impl Open {
             ..TlsSpec::default()
         };
         let mut connector = Connector::new(&spec, "localhost").unwrap();
-        let mut server = server();
+        let mut server = build_server();
         let mut out = Vec::new();
         let mut session = Session::begin(&mut connector, &mut out).unwrap();
         while !session.is_open() || !out.is_empty() {
@@ -106,9 +106,9 @@ fn records_that_bring_nothing_are_bounded() {
         assert_eq!(Open::new(version).endures(kind, plaintext), 32);
     }
     let hello_request = [0, 0, 0, 0];
-    let mut asked = Open::new(V1_2);
-    assert_eq!(asked.endures(content::HANDSHAKE, &hello_request), 32);
-    assert_eq!(asked.said(), (content::ALERT, vec![1, 100]));
+    let mut renegotiated = Open::new(V1_2);
+    assert_eq!(renegotiated.endures(content::HANDSHAKE, &hello_request), 32);
+    assert_eq!(renegotiated.said(), (content::ALERT, vec![1, 100]));
 
     // Content in between shows that the peer means well.
     let mut open = Open::new(V1_2);
@@ -159,16 +159,16 @@ fn what_has_no_place_after_the_handshake_is_an_error() {
 fn a_message_in_parts_is_put_together_and_bounded() {
     let ticket = [4, 0, 0, 13, 0, 0, 0, 9, 0, 0, 0, 0, 1, 1, 0, 1, 7, 0, 0];
     let mut open = Open::new(TlsVersion::V1_3);
-    let mut whole = ticket[..17].to_vec();
-    whole.extend([0, 0]);
-    whole[3] = (whole.len() - 4) as u8;
-    for byte in &whole {
+    let mut message = ticket[..17].to_vec();
+    message.extend([0, 0]);
+    message[3] = (message.len() - 4) as u8;
+    for byte in &message {
         open.bring(content::HANDSHAKE, &[*byte]).unwrap();
     }
     assert_eq!(open.session.buffered(), 0);
 
     let mut open = Open::new(TlsVersion::V1_3);
-    open.bring(content::HANDSHAKE, &whole[..5]).unwrap();
+    open.bring(content::HANDSHAKE, &message[..5]).unwrap();
     let error = open.bring(content::APPLICATION_DATA, b"x").unwrap_err();
     assert_eq!(error.kind(), TlsErrorKind::Misbehaved);
 

@@ -47,10 +47,10 @@ impl Share {
 /// Ticket store. rustls requires it to be `Sync`, so there is a lock; it belongs to one thread and is taken a few times
 /// per handshake, so no thread ever waits for it.
 #[derive(Default)]
-pub(super) struct Tickets(Mutex<Kept>);
+pub(super) struct Tickets(Mutex<TicketStore>);
 
 #[derive(Default)]
-struct Kept {
+struct TicketStore {
     /// True if the connection that begins now may resume.
     offer: bool,
     tls12: Option<Tls12ClientSessionValue>,
@@ -61,20 +61,20 @@ struct Kept {
 }
 
 impl Tickets {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, TicketStore> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets whether the connection that begins now may resume.
     pub(super) fn offer(&self, offer: bool) {
-        let mut kept = self.kept();
-        kept.offer = offer;
-        kept.early_limit = 0;
+        let mut store = self.lock();
+        store.offer = offer;
+        store.early_limit = 0;
     }
 
     /// Returns the amount of early data that the last connection begun may send, in bytes.
     pub(super) fn early_limit(&self) -> usize {
-        self.kept().early_limit as usize
+        self.lock().early_limit as usize
     }
 }
 
@@ -93,33 +93,33 @@ impl ClientSessionStore for Tickets {
     }
 
     fn set_tls12_session(&self, _: ServerName<'static>, session: Tls12ClientSessionValue) {
-        self.kept().tls12 = Some(session);
+        self.lock().tls12 = Some(session);
     }
 
     fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
-        let kept = self.kept();
-        kept.tls12.as_ref().filter(|_| kept.offer).cloned()
+        let store = self.lock();
+        store.tls12.as_ref().filter(|_| store.offer).cloned()
     }
 
     fn remove_tls12_session(&self, _: &ServerName<'static>) {
-        self.kept().tls12 = None;
+        self.lock().tls12 = None;
     }
 
     fn insert_tls13_ticket(&self, _: ServerName<'static>, ticket: Tls13ClientSessionValue) {
-        let mut kept = self.kept();
-        if kept.tls13.len() == KEPT {
-            kept.tls13.pop_front();
+        let mut store = self.lock();
+        if store.tls13.len() == KEPT {
+            store.tls13.pop_front();
         }
-        kept.tls13.push_back(ticket);
+        store.tls13.push_back(ticket);
     }
 
     fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        let mut kept = self.kept();
-        if !kept.offer {
+        let mut store = self.lock();
+        if !store.offer {
             return None;
         }
-        let ticket = kept.tls13.pop_back()?;
-        kept.early_limit = ticket.max_early_data_size();
+        let ticket = store.tls13.pop_back()?;
+        store.early_limit = ticket.max_early_data_size();
         Some(ticket)
     }
 }

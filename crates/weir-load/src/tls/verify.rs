@@ -51,14 +51,14 @@ impl ServerCertVerifier for Verifier {
         let Some(chain) = &self.chain else {
             return Ok(ServerCertVerified::assertion());
         };
-        let shown = || std::iter::once(end_entity).chain(intermediates);
+        let presented = std::iter::once(end_entity).chain(intermediates);
         let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
-        if verified.iter().eq(shown()) {
+        if verified.iter().eq(presented.clone()) {
             return Ok(ServerCertVerified::assertion());
         }
         let verdict =
             chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)?;
-        *verified = shown().map(|certificate| certificate.clone().into_owned()).collect();
+        *verified = presented.map(|certificate| certificate.clone().into_owned()).collect();
         Ok(verdict)
     }
 

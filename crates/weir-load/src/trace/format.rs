@@ -128,8 +128,8 @@ fn log_time(line: &[u8]) -> Result<(Stamp, usize, bool), Wrong> {
         }
         first = first.or(Some(at));
     }
-    let mut words = words(line).take(WORDS_BEFORE_TIME);
-    let word = words.find_map(|(end, word)| Some((time::rfc3339(word)?, end, true)));
+    let mut first_words = words(line).take(WORDS_BEFORE_TIME);
+    let word = first_words.find_map(|(end, word)| Some((time::rfc3339(word)?, end, true)));
     word.ok_or(Wrong::new(first.unwrap_or(0), LOG_TIME))
 }
 
@@ -144,16 +144,15 @@ fn words(line: &[u8]) -> impl Iterator<Item = (usize, &str)> {
 /// Returns the text in the first quotes, and the position after them. A quote within the text has a backslash before it
 /// (Apache httpd), or is written as `\x22` (nginx).
 fn quoted(line: &[u8], from: usize) -> Result<(&[u8], usize), Wrong> {
-    let wrong = |at| Wrong::new(at, QUOTED);
     let quote = line[from..].iter().position(|&byte| byte == b'"');
-    let begin = from + quote.ok_or(wrong(from))? + 1;
+    let begin = from + quote.ok_or(Wrong::new(from, QUOTED))? + 1;
     let mut at = begin;
     loop {
         match line.get(at) {
             Some(b'"') => return Ok((&line[begin..at], at + 1)),
             Some(b'\\') => at += 2,
             Some(_) => at += 1,
-            None => return Err(wrong(begin - 1)),
+            None => return Err(Wrong::new(begin - 1, QUOTED)),
         }
     }
 }
@@ -188,9 +187,8 @@ impl Columns {
     /// Reads the column names after `#Fields:`.
     pub(super) fn of(fields: &[u8]) -> Result<Columns, Wrong> {
         let names: Vec<&[u8]> = split(fields).collect();
-        let at = |name: &str| names.iter().position(|column| *column == name.as_bytes());
-        let (Some(date), Some(time), Some(path)) = (at("date"), at("time"), at("cs-uri-stem"))
-        else {
+        let columns = ["date", "time", "cs-uri-stem"].map(|name| find_column(&names, name));
+        let [Some(date), Some(time), Some(path)] = columns else {
             return Err(Wrong::new(0, NAMES));
         };
         Ok(Columns {
@@ -198,8 +196,8 @@ impl Columns {
             date,
             time,
             path,
-            method: at("cs-method"),
-            query: at("cs-uri-query"),
+            method: find_column(&names, "cs-method"),
+            query: find_column(&names, "cs-uri-query"),
         })
     }
 
@@ -263,6 +261,10 @@ pub(crate) fn put_request(method: &str, target: &str, request: &mut String) -> S
     Ok(())
 }
 
+fn find_column(names: &[&[u8]], name: &str) -> Option<usize> {
+    names.iter().position(|column| *column == name.as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::json::{OBJECT, REQUEST_KEY, TIME_KEY};
@@ -310,8 +312,8 @@ mod tests {
             (r#"{"time":null,"ts":1795266001,"path":"/\u0061","more":[{"d":"}"}]} "#, Some("GET /a")),
         ];
         for (line, want) in rows {
-            let want = want.map(str::to_owned);
-            assert_eq!(read(line), Ok((Format::Json, want)), "{line}");
+            let request = want.map(str::to_owned);
+            assert_eq!(read(line), Ok((Format::Json, request)), "{line}");
         }
     }
 
@@ -339,8 +341,8 @@ mod tests {
             (Format::AccessLog, "- - [yesterday] \"GET /\"", 4, LOG_TIME),
             (Format::AccessLog, "garbage", 0, LOG_TIME),
         ] {
-            let found = format.read(line.as_bytes(), &mut request);
-            assert_eq!(found, Err(Wrong::new(at, expected)), "{line}");
+            let outcome = format.read(line.as_bytes(), &mut request);
+            assert_eq!(outcome, Err(Wrong::new(at, expected)), "{line}");
         }
     }
 }

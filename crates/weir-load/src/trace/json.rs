@@ -60,9 +60,9 @@ fn text(written: &str) -> Option<Cow<'_, str>> {
 
 pub(super) fn read(line: &[u8], request: &mut String) -> Result<Line, Wrong> {
     // What is no UTF-8 is no request to send, and else of no interest.
-    let whole = String::from_utf8_lossy(line);
+    let object = String::from_utf8_lossy(line);
     let wrong = |at: usize, expected| Wrong::new(at.min(line.len()), expected);
-    let read: Object<'_> = serde_json::from_str(&whole).map_err(|error| {
+    let read: Object<'_> = serde_json::from_str(&object).map_err(|error| {
         let at = error.column().saturating_sub(1);
         wrong(if error.is_eof() { line.len() } else { at }, OBJECT)
     })?;
@@ -70,9 +70,9 @@ pub(super) fn read(line: &[u8], request: &mut String) -> Result<Line, Wrong> {
     let writer = WRITERS.iter().find(|keys| first(&read, keys[2]).is_some());
     let [times, methods, targets, queries] = writer.unwrap_or(others);
     let time = first(&read, times).or_else(|| first(&read, others[0])).ok_or(wrong(0, TIME_KEY))?;
-    let stamp = text(time).and_then(|time| time::any(&time));
-    let at = time.as_ptr().addr() - whole.as_ptr().addr();
-    let stamp = stamp.ok_or(wrong(at + usize::from(time.starts_with('"')), TIME))?;
+    let parsed = text(time).and_then(|time| time::any(&time));
+    let at = time.as_ptr().addr() - object.as_ptr().addr();
+    let stamp = parsed.ok_or(wrong(at + usize::from(time.starts_with('"')), TIME))?;
     if let Some(line) = first(&read, &["request"]) {
         let line = text(line).unwrap_or("\\".into());
         return Ok((stamp, put_request_line(&line, request)));

@@ -176,16 +176,10 @@ impl Trace {
         if !(speed.is_finite() && speed > 0.0) {
             return Err(TraceError::Speed(speed));
         }
-        let unread = |error: io::Error| {
-            // No other file says that of itself.
-            let is_gzip = matches!(error.kind(), UnexpectedEof | InvalidData | InvalidInput);
-            let damaged = || io::Error::other(format!("gzip that was cut or damaged: {error}"));
-            let (file, source) = (name.to_owned(), if is_gzip { damaged() } else { error });
-            TraceError::Read { file, source }
-        };
-        let mut reader = unpacked(reader, most + 1, name).map_err(unread)?;
-        let head = peek(&mut reader, HEAD).map_err(unread)?;
-        let head = head.strip_prefix(har::BOM).unwrap_or(&head);
+        let mut reader =
+            unpacked(reader, most + 1, name).map_err(|error| unreadable(name, error))?;
+        let peeked = peek(&mut reader, HEAD).map_err(|error| unreadable(name, error))?;
+        let head = peeked.strip_prefix(har::BOM).unwrap_or(&peeked);
         let mut lines = Lines::default();
         let mut line = Vec::new();
         let (mut number, mut bytes) = (0, 0);
@@ -201,7 +195,7 @@ impl Trace {
             } else {
                 limited.read_until(b'\n', &mut line)
             };
-            bytes += length.map_err(unread)? as u64;
+            bytes += length.map_err(|error| unreadable(name, error))? as u64;
             number += 1;
             if bytes > most || lines.arrivals.len() as u64 > most / BYTES_OF_AN_ARRIVAL {
                 let file = name.to_owned();
@@ -262,11 +256,11 @@ impl Trace {
 fn at_line(file: &str, line: u64, text: &[u8], wrong: Wrong) -> TraceError {
     const SHOWN: usize = 40;
     // An object of an array may have several lines.
-    let text = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let at = if wrong.at <= text.len() { wrong.at } else { 0 };
-    let rest = &text[at..];
-    let shown = String::from_utf8_lossy(&rest[..rest.len().min(SHOWN)]);
-    let found = match rest.len() {
+    let first_line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let at = if wrong.at <= first_line.len() { wrong.at } else { 0 };
+    let tail = &first_line[at..];
+    let shown = String::from_utf8_lossy(&tail[..tail.len().min(SHOWN)]);
+    let description = match tail.len() {
         0 => "the end of the line".to_owned(),
         1..=SHOWN => format!("`{shown}`"),
         _ => format!("`{shown}…`"),
@@ -276,7 +270,25 @@ fn at_line(file: &str, line: u64, text: &[u8], wrong: Wrong) -> TraceError {
         line,
         column: at + 1,
         expected: wrong.expected,
-        found,
+        found: description,
+    }
+}
+
+fn unreadable(name: &str, error: io::Error) -> TraceError {
+    // No other file says that of itself.
+    let is_gzip = matches!(error.kind(), UnexpectedEof | InvalidData | InvalidInput);
+    let source = if is_gzip {
+        io::Error::other(format!("gzip that was cut or damaged: {error}"))
+    } else {
+        error
+    };
+    TraceError::Read { file: name.to_owned(), source }
+}
+
+fn har_error(name: &str, message: &str) -> TraceError {
+    TraceError::Read {
+        file: name.to_owned(),
+        source: io::Error::other(format!("as a HAR file: {message}")),
     }
 }
 
@@ -363,16 +375,12 @@ impl Lines {
 
     /// Adds the entries of a HAR file whose host is that of the first one.
     fn take_har(&mut self, file: &[u8], name: &str) -> Result<(), TraceError> {
-        let har_error = |message: String| TraceError::Read {
-            file: name.to_owned(),
-            source: io::Error::other(format!("as a HAR file: {message}")),
-        };
-        let entries = har::parse(file).map_err(har_error)?;
+        let entries = har::parse(file).map_err(|message| har_error(name, &message))?;
         self.format = Some(Format::Json);
         let site = entries.iter().find_map(|entry| entry.destination.as_ref().ok());
         for (entry, number) in entries.iter().zip(1..) {
             let stamp = time::rfc3339(&entry.begin)
-                .ok_or_else(|| har_error(format!("entry {number} has no time")))?;
+                .ok_or_else(|| har_error(name, &format!("entry {number} has no time")))?;
             self.request.clear();
             let sendable = match (&entry.destination, site) {
                 (Ok((host, target)), Some((site, _))) if host.eq_ignore_ascii_case(site) => {

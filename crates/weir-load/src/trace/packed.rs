@@ -60,8 +60,8 @@ impl<R: BufRead> Read for Members<R> {
             if length > 0 || buffer.is_empty() {
                 return Ok(length);
             }
-            let rest = self.0.take().map(GzDecoder::into_inner);
-            self.0 = next_member(rest)?;
+            let compressed = self.0.take().map(GzDecoder::into_inner);
+            self.0 = next_member(compressed)?;
         }
         Ok(0)
     }

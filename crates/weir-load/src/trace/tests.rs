@@ -107,7 +107,6 @@ fn junk_of_real_logs_is_counted_by_kind_and_left_out() {
 /// Every log contains the same two requests, a quarter of a second apart.
 #[test]
 fn every_log_of_a_proxy_becomes_the_same_trace() {
-    let aws = |rest: &str| format!("{rest} \"GET https://a.test:443/x?y=1 HTTP/1.1\" \"-\" -");
     #[rustfmt::skip]
     let rows = [
         ("HAProxy", r##"lb haproxy[7]: 192.0.2.1:5 [21/Nov/2026:13:00:01.TIME] fe~ be/s 0/0/1/2/3 200 5 - - ---- 1/1/0/0/0 0/0 "GET /x#3Fy=1 HTTP/1.1""##.replace("#3F", "?")),
@@ -115,8 +114,8 @@ fn every_log_of_a_proxy_becomes_the_same_trace() {
         ("Envoy", r#"[2026-11-21T13:00:01.TIMEZ] "GET /x?y=1 HTTP/1.1" 200 - 0 5 1 1 "-" "curl" "id" "a.test" "192.0.2.2:80""#.to_owned()),
         ("Traefik", r#"192.0.2.1 - - [21/Nov/2026:13:00:01.TIME +0000] "GET /x?y=1 HTTP/1.1" 200 5 "-" "-" 1 "r@file" "http://192.0.2.2:80" 1ms"#.to_owned()),
         ("ingress-nginx", r#"192.0.2.1 - - [21/Nov/2026:13:00:01.TIME +0000] "GET /x?y=1 HTTP/1.1" 200 5 "-" "curl" 79 0.001 [ns-app-80] [] 192.0.2.2:80 5 0.001 200 id"#.to_owned()),
-        ("ALB", aws("h2 2026-11-21T13:00:09.000Z app/a/1 192.0.2.1:5 192.0.2.2:80 0 0 0 200 200 3 6") + r#" TLSv1.2 arn "Root=1" "-" "-" 0 2026-11-21T13:00:01.TIMEZ "forward""#),
-        ("ELB", aws("2026-11-21T13:00:01.TIMEZ a 192.0.2.1:5 192.0.2.2:80 0 0 0 200 200 0 5")),
+        ("ALB", format_aws("h2 2026-11-21T13:00:09.000Z app/a/1 192.0.2.1:5 192.0.2.2:80 0 0 0 200 200 3 6") + r#" TLSv1.2 arn "Root=1" "-" "-" 0 2026-11-21T13:00:01.TIMEZ "forward""#),
+        ("ELB", format_aws("2026-11-21T13:00:01.TIMEZ a 192.0.2.1:5 192.0.2.2:80 0 0 0 200 200 0 5")),
         ("IIS", "#Fields: date time cs-uri-stem cs-method cs-uri-query sc-status\n2026-11-21 13:00:01.TIME /x GET y=1 200".to_owned()),
         ("CloudFront", "#Version: 1.0\n#Fields: date time x-edge-location cs-method cs-uri-stem cs-uri-query\n2026-11-21\t13:00:01.TIME\tX\tGET\t/x\ty=1".to_owned()),
         ("Caddy", r#"{"ts":1795266001.TIME,"request":{"method":"GET","uri":"/x?y=1","headers":{"A":["b"]}},"status":200}"#.to_owned()),
@@ -126,15 +125,9 @@ fn every_log_of_a_proxy_becomes_the_same_trace() {
         ("Azure", r#"{"timeStamp":"2026-11-21T13:00:01.TIME+00:00","properties":{"httpMethod":"GET","requestUri":"/x","requestQuery":"y=1"}}"#.to_owned()),
         ("Cloudflare", r#"{"ClientRequestMethod":"GET","ClientRequestURI":"/x?y=1","EdgeStartTimestamp":1795266001TIME000000}"#.to_owned()),
     ];
-    let pair = |(writer, line): (_, String)| {
-        let at = |ms: &str| line.replace("TIME", ms);
-        (writer, format!("{}\n{}\n", at("000"), at("250")))
-    };
-    let entry = |time: &str, url: &str| {
-        format!(
-            "{{\"startedDateTime\":\"2026-11-21T13:00:{time}Z\",\"request\":{{\"method\":\"GET\",\"url\":\"{url}\"}}}}"
-        )
-    };
+    let pairs = rows.map(|(writer, line)| {
+        (writer, ["000", "250"].map(|ms| line.replace("TIME", ms) + "\n").concat())
+    });
     let entries = [
         ("01.00", "data:x"),
         ("01.00", "http://a/x?y=1#z"),
@@ -142,13 +135,17 @@ fn every_log_of_a_proxy_becomes_the_same_trace() {
         ("01.2", "http://a/x y"),
         ("01.25", "http://A:1/x?y=1"),
     ]
-    .map(|(time, url)| entry(time, url));
+    .map(|(time, url)| {
+        format!(
+            "{{\"startedDateTime\":\"2026-11-21T13:00:{time}Z\",\"request\":{{\"method\":\"GET\",\"url\":\"{url}\"}}}}"
+        )
+    });
     let har = format!("\u{feff}{{ \"log\": {{\"entries\":[{}]}}}}", entries.join(",\n"));
-    let object = |time: &str| {
+    let [first, second] = ["01.00", "01.25"].map(|time| {
         format!("{{\n\"path\":\"/x?y=1\", \"start_time\":\"2026-11-21T13:00:{time}Z\"}}")
-    };
-    let array = format!("[\n {},\n{}]\n", object("01.00"), object("01.25"));
-    for (writer, text) in rows.map(pair).into_iter().chain([("HAR", har), ("array", array)]) {
+    });
+    let array = format!("[\n {first},\n{second}]\n");
+    for (writer, text) in pairs.into_iter().chain([("HAR", har), ("array", array)]) {
         let trace = read(&text).unwrap_or_else(|error| panic!("{writer}: {error}"));
         assert_eq!(*trace.times, [0, 250 * MS], "{writer}");
         assert_eq!(trace.requests, [("GET".into(), "/x?y=1".into())], "{writer}");
@@ -159,36 +156,44 @@ fn every_log_of_a_proxy_becomes_the_same_trace() {
     }
 }
 
+fn format_aws(front: &str) -> String {
+    format!("{front} \"GET https://a.test:443/x?y=1 HTTP/1.1\" \"-\" -")
+}
+
 #[test]
 fn gzip_is_unpacked_and_must_be_whole() {
-    let packed = |text: &str| {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-        gzip.write_all(text.as_bytes()).unwrap();
-        gzip.finish().unwrap()
-    };
-    let read = |most: u64, bytes: &[u8]| Trace::of_at_most(most, bytes, "f.gz", 1.0);
     // Rotated files that were put together.
-    let members = [packed("1\n2\n"), packed("3\n4\n")].concat();
-    assert_eq!(read(1024, &members).unwrap().times.len(), 4);
+    let members = [pack("1\n2\n"), pack("3\n4\n")].concat();
+    assert_eq!(read_at_most(1024, &members).unwrap().times.len(), 4);
     for cut in [3, members.len() - 5] {
-        let error = read(1024, &members[..cut]).unwrap_err().to_string();
+        let error = read_at_most(1024, &members[..cut]).unwrap_err().to_string();
         assert!(error.starts_with("cannot read `f.gz`: gzip that was cut"), "{error}");
     }
     // What follows the last member, as on a tape.
     for behind in [&[0; 512][..], b"garbage"] {
         let padded = [&members, behind].concat();
-        assert_eq!(read(1024, &padded).unwrap().times.len(), 4);
+        assert_eq!(read_at_most(1024, &padded).unwrap().times.len(), 4);
     }
     for (first, words) in [
         (&b"BZh91AY"[..], "it is compressed by bzip2: bzcat f.gz | weir load --trace - …"),
         (b"\xfd7zXZ\0\0", "it is compressed by xz: xzcat f.gz |"),
         (b"\xff\xfe1\0", "it is in UTF-16: iconv -f UTF-16 -t UTF-8 f.gz |"),
     ] {
-        let error = read(1024, first).unwrap_err().to_string();
+        let error = read_at_most(1024, first).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    let large = read(1024, &packed(&"# nothing\n".repeat(1000))).unwrap_err();
+    let large = read_at_most(1024, &pack(&"# nothing\n".repeat(1000))).unwrap_err();
     assert!(matches!(large, TraceError::Large { .. }));
+}
+
+fn pack(text: &str) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(text.as_bytes()).unwrap();
+    gzip.finish().unwrap()
+}
+
+fn read_at_most(most: u64, bytes: &[u8]) -> Result<Trace, TraceError> {
+    Trace::of_at_most(most, bytes, "f.gz", 1.0)
 }
 
 #[test]
@@ -215,12 +220,15 @@ fn a_bad_line_is_named_with_its_place() {
 
 #[test]
 fn a_speed_shortens_the_gaps() {
-    let at = |speed| Trace::from_reader(&b"0\n1\n3.5\n"[..], "t", speed);
-    assert_eq!(*at(2.0).unwrap().times, [0, S / 2, 1750 * MS]);
-    assert_eq!(*at(0.5).unwrap().times, [0, 2 * S, 7 * S]);
+    assert_eq!(*read_at_speed(2.0).unwrap().times, [0, S / 2, 1750 * MS]);
+    assert_eq!(*read_at_speed(0.5).unwrap().times, [0, 2 * S, 7 * S]);
     for speed in [0.0, -1.0, 1e-300, f64::NAN, f64::INFINITY] {
-        assert!(matches!(at(speed), Err(TraceError::Speed(_))), "{speed}");
+        assert!(matches!(read_at_speed(speed), Err(TraceError::Speed(_))), "{speed}");
     }
+}
+
+fn read_at_speed(speed: f64) -> Result<Trace, TraceError> {
+    Trace::from_reader(&b"0\n1\n3.5\n"[..], "t", speed)
 }
 
 #[test]
@@ -238,16 +246,16 @@ fn a_file_is_read_and_one_that_is_missing_is_named() {
 
 #[test]
 fn a_file_is_read_as_far_as_its_limit() {
-    let within = |most: u64, text: &str| Trace::of_at_most(most, text.as_bytes(), "f", 1.0);
     let times = "1\n".repeat(64);
-    assert_eq!(within(1024, &times).unwrap().times.len(), 64);
-    let too_large = |most: u64, text: &str| {
-        let error = within(most, text).unwrap_err();
-        matches!(error, TraceError::Large { .. })
-    };
-    assert!(too_large(1024, &(times + "1\n")), "too many requests");
-    assert!(too_large(1024, &"# nothing is asked for\n".repeat(50)), "too many bytes");
+    assert_eq!(read_at_most(1024, times.as_bytes()).unwrap().times.len(), 64);
+    assert!(is_too_large(1024, &(times + "1\n")), "too many requests");
+    assert!(is_too_large(1024, &"# nothing is asked for\n".repeat(50)), "too many bytes");
     // What never ends does: here a line at a time.
     let endless = std::iter::repeat_n("1\n", 1 << 20).collect::<String>();
-    assert!(too_large(4096, &endless));
+    assert!(is_too_large(4096, &endless));
+}
+
+fn is_too_large(most: u64, text: &str) -> bool {
+    let error = read_at_most(most, text.as_bytes()).unwrap_err();
+    matches!(error, TraceError::Large { .. })
 }

@@ -51,14 +51,14 @@ pub(super) fn columns(date: &str, time: &str) -> Option<Stamp> {
 /// Parses seconds with or without a fraction; digits beyond the ninth are dropped.
 fn seconds(text: &str) -> Option<Stamp> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if !is_number(whole) || !is_number(fraction) {
+    let mut parts = [whole, fraction].into_iter();
+    if parts.any(|text| text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit())) {
         return None;
     }
-    let whole: i64 = whole.parse().ok().filter(|whole| *whole < LAST)?;
+    let integer: i64 = whole.parse().ok().filter(|seconds| *seconds < LAST)?;
     let digits = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
     Some(Stamp {
-        ns: digits.fold(whole, |ns, digit| ns * 10 + i64::from(digit - b'0')),
+        ns: digits.fold(integer, |ns, digit| ns * 10 + i64::from(digit - b'0')),
         whole_second: false,
     })
 }

@@ -24,15 +24,15 @@ fn bypass(server: SocketAddr) -> Option<Bypass> {
 }
 
 fn large_content_comes_whole(io: Io) {
-    let origin = origin(|config| config.content = Content::text(LARGE));
-    let address = origin.addresses()[0];
+    let server = origin(|config| config.content = Content::text(LARGE));
+    let address = server.addresses()[0];
     let Some(bypass) = bypass(address) else {
         return;
     };
-    let mut flow = flow(address, GET, 4, REQUESTS);
-    flow.keeps_content = true;
+    let mut large_flow = flow(address, GET, 4, REQUESTS);
+    large_flow.keeps_content = true;
     let slices = Plan::seconds(Duration::ZERO, Duration::from_secs(60));
-    let mut plan = Plan::single(flow, slices, io);
+    let mut plan = Plan::single(large_flow, slices, io);
     plan.drain = PATIENCE;
     let (all, _) = measure(&plan).expect("it runs");
     assert_eq!(all.errors.total(), 0, "{:?}", all.errors.counts());

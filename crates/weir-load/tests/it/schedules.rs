@@ -33,8 +33,8 @@ const TIMEOUT: Duration = Duration::from_millis(40);
 
 /// Returns the number of requests of one trial; can be raised by the variable WEIR_SCHEDULES for a long run.
 fn requests_of_a_trial() -> u64 {
-    let asked = std::env::var("WEIR_SCHEDULES").ok();
-    asked.and_then(|asked| asked.parse().ok()).unwrap_or(600)
+    let requests = std::env::var("WEIR_SCHEDULES").ok();
+    requests.and_then(|text| text.parse().ok()).unwrap_or(600)
 }
 
 const KEPT: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nok";
@@ -247,8 +247,8 @@ impl<'a> Connection<'a> {
             }
             let part = &came[..came.len().min(expected.len())];
             let Some(left) = expected.strip_prefix(part) else {
-                let part = part.to_vec();
-                return Err(self.strange(&part));
+                let copy = part.to_vec();
+                return Err(self.strange(&copy));
             };
             let length = part.len();
             self.channel.consume(length);

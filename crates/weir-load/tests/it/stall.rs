@@ -23,12 +23,12 @@ fn the_response_times_of_a_freeze_are_what_theory_says() {
 fn freeze() {
     // One freeze of a second begins a second after the first request.
     let (at, length) = (Duration::from_secs(1), Duration::from_secs(1));
-    let origin = origin(|config| config.stalls = vec![Stall { at, length }]);
+    let server = origin(|config| config.stalls = vec![Stall { at, length }]);
     let (rate, seconds) = (200.0, Duration::from_secs(4));
     // As many connections as requests come during the freeze: each can be sent when it is due.
     let requests = RequestSet::plain(GET.into(), false);
     let arrivals = Arrivals::Constant { rate };
-    let mut flow = Flow::new(origin.addresses()[0], requests, 250, arrivals);
+    let mut flow = Flow::new(server.addresses()[0], requests, 250, arrivals);
     flow.timeout = Duration::from_secs(10);
     let mut plan = Plan::single(flow, Plan::seconds(Duration::ZERO, seconds), Io::Epoll);
     plan.drain = Duration::from_secs(10);

@@ -81,8 +81,7 @@ fn every_group_by_its_name_and_a_retry_for_another() {
 
 fn resumed_of(spec: &TlsSpec, server: &Arc<rustls::ServerConfig>, connections: usize) -> Vec<bool> {
     let mut connector = Connector::new(spec, "localhost").unwrap();
-    let mut one = || Pair::shaken(&mut connector, server).resumed();
-    (0..connections).map(|_| one()).collect()
+    (0..connections).map(|_| Pair::shaken(&mut connector, server).resumed()).collect()
 }
 
 #[test]
@@ -191,17 +190,16 @@ fn a_server_may_demand_a_client_certificate() {
 #[test]
 fn certificates_that_must_not_be_believed() {
     let authority = Authority::new();
-    let in_year = |year| {
+    let [expired, early] = [2001, 4001].map(|year| {
         authority.issue(Key::P256, |params| {
             params.not_before = rcgen::date_time_ymd(year, 1, 1);
             params.not_after = rcgen::date_time_ymd(year + 1, 1, 1);
         })
-    };
-    let (expired, early) = (in_year(2001), in_year(4001));
+    });
     let good = authority.plain();
     let stranger = Authority::named("a stranger").plain();
     let impostor = Authority::new().plain();
-    let own = self_signed();
+    let self_issued = self_signed();
     #[rustfmt::skip]
     let cases = [
         (&expired, "localhost", TlsErrorKind::CertificateExpired, "expired"),
@@ -210,7 +208,7 @@ fn certificates_that_must_not_be_believed() {
         (&good, "127.0.0.1", TlsErrorKind::NameMismatch, "127.0.0.1"),
         (&stranger, "localhost", TlsErrorKind::UnknownIssuer, "unknown issuer"),
         (&impostor, "localhost", TlsErrorKind::BadCertificate, "of the same name"),
-        (&own, "localhost", TlsErrorKind::UnknownIssuer, "self-signed"),
+        (&self_issued, "localhost", TlsErrorKind::UnknownIssuer, "self-signed"),
     ];
     for (identity, name, kind, words) in cases {
         let server = Arc::new(server(identity));
@@ -252,13 +250,11 @@ fn nothing_in_common_is_said_so() {
 #[test]
 fn what_cannot_be_set_up_says_where_and_what_to_do() {
     let authority = Authority::new();
-    let fails = |spec: &TlsSpec| Connector::new(spec, "localhost").unwrap_err();
-    let with_ca = |path: String| TlsSpec { trust: Trust::Ca(path), ..TlsSpec::default() };
-    let error = fails(&with_ca(authority.file("absent.pem")));
+    let error = fail_to_set_up(&trust_ca(authority.file("absent.pem")));
     assert!(matches!(error, SetupError::Unreadable { .. }), "{error}");
     assert!(error.to_string().contains("absent.pem"), "{error}");
     let empty = authority.write("empty.pem", "nothing here\n");
-    assert!(matches!(fails(&with_ca(empty)), SetupError::Missing { .. }));
+    assert!(matches!(fail_to_set_up(&trust_ca(empty)), SetupError::Missing { .. }));
 
     let good = std::fs::read_to_string(authority.file("ca.pem")).unwrap();
     let section =
@@ -271,7 +267,7 @@ fn what_cannot_be_set_up_says_where_and_what_to_do() {
         (section("AAAA"), "bad.pem:1: not a certificate".to_owned()),
     ];
     for (text, words) in rows {
-        let error = fails(&with_ca(authority.write("bad.pem", &text))).to_string();
+        let error = fail_to_set_up(&trust_ca(authority.write("bad.pem", &text))).to_string();
         assert!(error.contains(&words), "{error}");
     }
 
@@ -280,37 +276,46 @@ fn what_cannot_be_set_up_says_where_and_what_to_do() {
     let certificate = authority.write("one.pem", &one.pem);
     let key = authority.write("other.key", &other.key_pem);
     spec.client = Some(ClientCertificate { certificate, key });
-    assert!(matches!(fails(&spec), SetupError::KeyMismatch { .. }));
+    assert!(matches!(fail_to_set_up(&spec), SetupError::KeyMismatch { .. }));
     let locked =
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
     spec.client.as_mut().unwrap().key = authority.write("locked.key", locked);
-    let error = fails(&spec);
+    let error = fail_to_set_up(&spec);
     let (said, hint) = (error.to_string(), error.hint().unwrap());
     let words = "locked.key:1: the private key is encrypted";
     assert!(said.ends_with(words), "{said}");
     assert!(hint.contains("openssl pkey"), "{hint}");
 }
 
+fn fail_to_set_up(spec: &TlsSpec) -> SetupError {
+    Connector::new(spec, "localhost").unwrap_err()
+}
+
+fn trust_ca(path: String) -> TlsSpec {
+    TlsSpec { trust: Trust::Ca(path), ..TlsSpec::default() }
+}
+
 #[test]
 fn what_contradicts_itself_or_is_nothing_is_refused() {
     let authority = Authority::new();
-    let fails = |change: fn(&mut TlsSpec)| {
-        let mut spec = authority.spec();
-        change(&mut spec);
-        Connector::new(&spec, "localhost").unwrap_err()
-    };
-    let error = fails(|spec| {
+    let error = fail_with(&authority, |spec| {
         spec.versions = vec![TlsVersion::V1_3];
         spec.ciphers = vec!["ECDHE-RSA-AES256-GCM-SHA384".to_owned()];
     });
     assert!(matches!(error, SetupError::NoCipherFor("1.3")));
-    let error = fails(|spec| spec.early_data = true);
+    let error = fail_with(&authority, |spec| spec.early_data = true);
     assert!(matches!(error, SetupError::EarlyData));
-    let error = fails(|spec| spec.resumption = Resumption::Ratio(1.5));
+    let error = fail_with(&authority, |spec| spec.resumption = Resumption::Ratio(1.5));
     assert!(matches!(error, SetupError::Ratio(_)));
-    let error = fails(|spec| spec.alpn = vec![String::new()]);
+    let error = fail_with(&authority, |spec| spec.alpn = vec![String::new()]);
     assert!(matches!(error, SetupError::Alpn(_)));
     let error = Connector::new(&authority.spec(), "not a name").unwrap_err();
     assert!(matches!(error, SetupError::ServerName(_)));
     assert!(Connector::new(&authority.spec(), "[::1]").is_ok());
+}
+
+fn fail_with(authority: &Authority, change: fn(&mut TlsSpec)) -> SetupError {
+    let mut spec = authority.spec();
+    change(&mut spec);
+    fail_to_set_up(&spec)
 }

@@ -118,40 +118,46 @@ fn records_that_were_changed_repeated_or_cut() {
             let bytes = pair.said(b"an answer");
             (pair, bytes)
         };
-        let kind = |pair: &mut Pair, mut bytes: Vec<u8>| pair.bring(&mut bytes).unwrap_err().kind();
         let (mut pair, mut bytes) = spoken();
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
-        assert_eq!(kind(&mut pair, bytes), TlsErrorKind::BadRecord);
+        assert_eq!(fail_to_bring(&mut pair, bytes), TlsErrorKind::BadRecord);
         assert!(pair.received.is_empty());
         assert!(!pair.out.is_empty(), "the server is told by an alert");
 
         let (mut pair, bytes) = spoken();
         pair.bring(&mut bytes.clone()).unwrap();
-        assert_eq!(kind(&mut pair, bytes), TlsErrorKind::BadRecord);
+        assert_eq!(fail_to_bring(&mut pair, bytes), TlsErrorKind::BadRecord);
 
         let (mut pair, mut bytes) = spoken();
-        let ended = |pair: &Pair| pair.session.ended().map(|error| error.kind());
-        assert_eq!(ended(&pair), None);
+        assert_eq!(end_kind(&pair), None);
         let half = bytes.len() / 2;
         pair.bring(&mut bytes[..half]).unwrap();
-        assert_eq!(ended(&pair), Some(TlsErrorKind::Truncated));
+        assert_eq!(end_kind(&pair), Some(TlsErrorKind::Truncated));
         pair.bring(&mut bytes[half..]).unwrap();
         assert_eq!(pair.received, b"an answer");
-        assert_eq!(ended(&pair), None);
+        assert_eq!(end_kind(&pair), None);
 
         assert!(!pair.session.has_closed());
         pair.server.send_close_notify();
         pair.settle().unwrap();
         assert!(pair.closed && pair.session.has_closed());
-        assert_eq!(ended(&pair), None);
+        assert_eq!(end_kind(&pair), None);
 
         let (mut pair, _) = spoken();
         let oversize = vec![23, 3, 3, 0xff, 0xff];
-        assert_eq!(kind(&mut pair, oversize), TlsErrorKind::OversizedRecord);
+        assert_eq!(fail_to_bring(&mut pair, oversize), TlsErrorKind::OversizedRecord);
     }
     let mut pair = Pair::new(&mut authority.connector(), &server);
     let cut_off = pair.session.ended().unwrap();
     assert_eq!(cut_off.kind(), TlsErrorKind::ClosedInHandshake);
     pair.settle().unwrap();
+}
+
+fn fail_to_bring(pair: &mut Pair, mut bytes: Vec<u8>) -> TlsErrorKind {
+    pair.bring(&mut bytes).unwrap_err().kind()
+}
+
+fn end_kind(pair: &Pair) -> Option<TlsErrorKind> {
+    pair.session.ended().map(|error| error.kind())
 }

@@ -28,10 +28,10 @@ fn a_range_grows_over_the_whole_load() {
 
 #[test]
 fn steps_have_equal_lengths_that_add_up() {
-    let found = segments("1000,2000,0..5k");
-    assert_eq!(found.iter().map(|step| step.2).sum::<u64>(), 10 * S);
-    assert!(found.iter().all(|step| step.2.abs_diff(10 * S / 3) <= 1));
-    assert_eq!((found[2].0, found[2].1), (0.0, 5000.0));
+    let steps = segments("1000,2000,0..5k");
+    assert_eq!(steps.iter().map(|step| step.2).sum::<u64>(), 10 * S);
+    assert!(steps.iter().all(|step| step.2.abs_diff(10 * S / 3) <= 1));
+    assert_eq!((steps[2].0, steps[2].1), (0.0, 5000.0));
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn steps_have_the_lengths_given_and_the_last_what_remains() {
         [(1000.0, 1000.0, 2 * S), (0.0, 0.0, S / 2), (2000.0, 2000.0, 15 * S / 2)]
     );
     assert_eq!(segments("1k@2s,2k@3s")[1], (2000.0, 2000.0, 3 * S));
-    let whole = length_of_steps("1k@10s,2k@20s").unwrap();
-    assert_eq!(whole, Some(Duration::from_secs(30)));
+    let length = length_of_steps("1k@10s,2k@20s").unwrap();
+    assert_eq!(length, Some(Duration::from_secs(30)));
     for text in ["1k", "1k..2k", "1k,2k", "1k@10s,2k"] {
         assert_eq!(length_of_steps(text), Ok(None), "{text}");
     }

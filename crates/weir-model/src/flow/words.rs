@@ -148,7 +148,7 @@ impl Key {
 
 /// A setting as the user gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct FlowSetting {
     /// The setting.
     pub key: Key,
     /// Value as typed.
@@ -188,8 +188,7 @@ impl Fault {
     }
 
     fn nearest(self, text: &str, words: &[&'static str]) -> Fault {
-        let nearest = nearest(text, words);
-        Fault { nearest, ..self }
+        Fault { nearest: nearest(text, words), ..self }
     }
 }
 
@@ -198,7 +197,7 @@ impl Fault {
 ///
 /// Returns the flow and all errors: first those in single settings, in the order given, then contradictions between
 /// settings.
-pub fn read(said: &[Said], base: FlowSpec, length: Duration) -> (FlowSpec, Vec<Fault>) {
+pub fn read(said: &[FlowSetting], base: FlowSpec, length: Duration) -> (FlowSpec, Vec<Fault>) {
     let mut reader =
         Reader { spec: base, held: None, tls: TlsSpec::default(), expect: None, length };
     let mut faults: Vec<Fault> = said
@@ -265,7 +264,6 @@ struct Reader {
 
 impl Reader {
     fn take(&mut self, key: Key, text: &str) -> Result<(), Fault> {
-        let bad = |error: &dyn ToString| Fault::new(key, error.to_string());
         let spec = &mut self.spec;
         match key {
             Key::Connections => {
@@ -277,28 +275,30 @@ impl Reader {
                 spec.close = one_of(key, text, &words)?;
             }
             Key::ConnectRate => {
-                spec.connect_rate = Some(parse_rate(text).map_err(|error| bad(&error))?);
+                spec.connect_rate = Some(parse_rate(text).map_err(|error| refuse(key, &error))?);
             }
             Key::Pipeline => {
-                let depth = text.parse().ok();
-                let depth = depth.filter(|depth| (1..=DEEPEST).contains(depth));
+                let depth = text.parse().ok().filter(|depth| (1..=DEEPEST).contains(depth));
                 let wanted = format!("a whole number from 1 to {DEEPEST}");
                 spec.pipeline = depth.ok_or_else(|| is_not(key, text, &wanted))?;
             }
             Key::Rate => {
-                let segments = parse_segments(text, self.length).map_err(|error| bad(&error))?;
+                let segments =
+                    parse_segments(text, self.length).map_err(|error| refuse(key, &error))?;
                 spec.arrivals = match segments[..] {
                     [Segment { from, to, .. }] if from == to => ArrivalsSpec::Constant(from),
                     _ => ArrivalsSpec::Varied(segments),
                 };
             }
-            Key::Arrivals => spec.spacing = parse_spacing(text).map_err(|error| bad(&error))?,
+            Key::Arrivals => {
+                spec.spacing = parse_spacing(text).map_err(|error| refuse(key, &error))?;
+            }
             Key::Trace => {
                 let file = text.to_owned();
                 spec.arrivals = ArrivalsSpec::Trace(TraceSpec { file, speed: 1.0 });
             }
             Key::TraceSpeed => {
-                let speed = Limits::TRACE_SPEED.read(text).map_err(|error| bad(&error))?;
+                let speed = Limits::TRACE_SPEED.read(text).map_err(|error| refuse(key, &error))?;
                 if let ArrivalsSpec::Trace(trace) = &mut spec.arrivals {
                     trace.speed = speed;
                 }
@@ -317,7 +317,7 @@ impl Reader {
                 spec.limit = Some(limit);
             }
             Key::Timeout => {
-                let timeout = parse_duration(text).map_err(|error| bad(&error))?;
+                let timeout = parse_duration(text).map_err(|error| refuse(key, &error))?;
                 if timeout < Duration::from_millis(1) {
                     return Err(is_not(key, text, "a duration of at least 1ms"));
                 }
@@ -330,20 +330,19 @@ impl Reader {
     }
 
     fn tls(&mut self, key: Key, text: &str) -> Result<(), Fault> {
-        let bad = |error: &dyn ToString| Fault::new(key, error.to_string());
         let tls = &mut self.tls;
         match key {
             Key::TlsVersion => {
                 let versions = TlsVersion::parse_list(text);
-                tls.versions = versions.map_err(|error| bad(&error).hint(&error.hint()))?;
+                tls.versions = versions.map_err(|error| refuse(key, &error).hint(&error.hint()))?;
             }
             Key::Ciphers => {
                 let ciphers = names::parse_ciphers(text);
-                tls.ciphers = ciphers.map_err(|error| bad(&error).hint(&error.hint()))?;
+                tls.ciphers = ciphers.map_err(|error| refuse(key, &error).hint(&error.hint()))?;
             }
             Key::Groups => {
                 let groups = names::parse_groups(text);
-                tls.groups = groups.map_err(|error| bad(&error).hint(&error.hint()))?;
+                tls.groups = groups.map_err(|error| refuse(key, &error).hint(&error.hint()))?;
             }
             Key::Alpn => {
                 let names = text.split(',').map(|name| name.trim().to_owned());
@@ -355,7 +354,7 @@ impl Reader {
             Key::Resumption => {
                 let share = text.parse();
                 tls.resumption =
-                    share.map_err(|error: TlsWordError| bad(&error).hint(&error.hint()))?;
+                    share.map_err(|error: TlsWordError| refuse(key, &error).hint(&error.hint()))?;
             }
             Key::EarlyData => tls.early_data = true,
             Key::Certificate => {
@@ -436,9 +435,12 @@ fn at_least_one<T: std::str::FromStr + PartialEq + From<u8>>(
         .ok_or_else(|| is_not(key, text, "a whole number of at least 1"))
 }
 
+fn refuse(key: Key, error: &dyn ToString) -> Fault {
+    Fault::new(key, error.to_string())
+}
+
 fn one_of<T: Copy>(key: Key, text: &str, words: &[(&'static str, T)]) -> Result<T, Fault> {
-    let found = words.iter().find(|(word, _)| *word == text);
-    found.map(|(_, meant)| *meant).ok_or_else(|| {
+    words.iter().find(|(word, _)| *word == text).map(|(_, meant)| *meant).ok_or_else(|| {
         let words: Vec<&'static str> = words.iter().map(|(word, _)| *word).collect();
         is_not(key, text, &format!("`{}`", words.join("` or `"))).nearest(text, &words)
     })

@@ -78,9 +78,9 @@ impl AskedRecord {
     pub fn places(&self) -> Vec<String> {
         let mut places: Vec<String> = Vec::new();
         for request in &self.requests {
-            let place = request.to_string();
-            if !places.contains(&place) {
-                places.push(place);
+            let text = request.to_string();
+            if !places.contains(&text) {
+                places.push(text);
             }
         }
         places
@@ -91,21 +91,21 @@ impl RequestRecord {
     /// Virtual server as text, with the parts that the connection passes before it and those in front of the listener:
     /// `through frontend in (/etc/a.cfg:3): frontend web (/etc/a.cfg:9)`.
     pub fn server(&self) -> Option<String> {
-        let list = |spots: &[SpotRecord]| {
-            let spots: Vec<String> = spots.iter().map(SpotRecord::to_string).collect();
-            spots.join(", ")
-        };
         let past = match &self.past[..] {
             [] => String::new(),
-            spots => format!("past {}, which clients may come through: ", list(spots)),
+            spots => format!("past {}, which clients may come through: ", join_spots(spots)),
         };
         let through = match &self.through[..] {
             [] => String::new(),
-            spots => format!("through {}: ", list(spots)),
+            spots => format!("through {}: ", join_spots(spots)),
         };
         let server = self.server.as_ref()?;
         Some(format!("{past}{through}{server}"))
     }
+}
+
+fn join_spots(spots: &[SpotRecord]) -> String {
+    spots.iter().map(SpotRecord::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Writes for example `server shop.example (/etc/nginx/nginx.conf:10), location /api/ (/etc/nginx/nginx.conf:14),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::study::{Metric, Settings, Taken};
+use crate::study::{Metric, Reduction, Settings};
 
 /// Result of changing a parameter that is assumed to limit an arm: the arm with and without the change, compared in a
 /// paired trial of its own.
@@ -19,7 +19,7 @@ pub struct ConfirmationRecord {
     pub turned: Settings,
     /// Resource that was taken away instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken: Option<Taken>,
+    pub taken: Option<Reduction>,
     /// Compared metric: the rate, or a response time if the load does not exceed the rate that is answered.
     pub metric: Metric,
     /// Ratio of the metric with the change to the metric without, and its interval; `None` if there was no result, or

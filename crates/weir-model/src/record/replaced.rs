@@ -141,9 +141,8 @@ mod tests {
     use super::*;
 
     fn record(part: ReplacedPart, name: &str, line: usize) -> ReplacedRecord {
-        let name = name.to_owned();
         let file = "/a.conf".into();
-        let original = SpotRecord { name, file, line };
+        let original = SpotRecord { name: name.to_owned(), file, line };
         ReplacedRecord { part, original }
     }
 

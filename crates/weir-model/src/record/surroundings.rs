@@ -187,6 +187,7 @@ pub struct HostFacts {
     #[serde(default, skip_serializing_if = "HoldUps::is_unknown")]
     pub held_up: HoldUps,
     /// Length of the period in which stalls were watched for, nanoseconds.
+    #[serde(default)]
     pub watched_ns: u64,
     /// Facts that could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -205,6 +206,7 @@ pub struct CardFacts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<CpuSet>,
     /// True if received packets are passed on to other CPUs (RPS, kernel Documentation/networking/scaling.rst).
+    #[serde(default)]
     pub spreads: bool,
     /// NUMA node of the card.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -119,9 +119,9 @@ impl TrialRecord {
         let Some(limit) = limits.iter().filter_map(Limit::time).min() else {
             return false;
         };
-        let of_slices = |of: fn(&SliceRecord) -> u64| self.slices.iter().map(of).sum::<u64>();
-        let trickle_ns = TRICKLE * of_slices(|slice| slice.whole_ns) as f64;
-        of_slices(SliceRecord::held_up_ns) as f64 > limit.as_nanos() as f64 + trickle_ns
+        let sum = |value: fn(&SliceRecord) -> u64| self.slices.iter().map(value).sum::<u64>();
+        let trickle_ns = TRICKLE * sum(|slice| slice.whole_ns) as f64;
+        sum(SliceRecord::held_up_ns) as f64 > limit.as_nanos() as f64 + trickle_ns
     }
 }
 
@@ -275,13 +275,16 @@ impl HoldUps {
 
     /// Adds the stalls that another host measured.
     pub fn add(&mut self, other: &HoldUps) {
-        let of_both = |own: Option<HeldUp>, other: Option<HeldUp>| match (own, other) {
-            (Some(own), Some(other)) => Some(own.and(other)),
-            _ => own.or(other),
-        };
-        self.proxy = of_both(self.proxy, other.proxy);
-        self.generator = of_both(self.generator, other.generator);
-        self.origin = of_both(self.origin, other.origin);
+        for (own, other) in [
+            (&mut self.proxy, other.proxy),
+            (&mut self.generator, other.generator),
+            (&mut self.origin, other.origin),
+        ] {
+            *own = match (*own, other) {
+                (Some(own), Some(other)) => Some(own.and(other)),
+                (own, other) => own.or(other),
+            };
+        }
     }
 }
 

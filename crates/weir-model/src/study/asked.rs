@@ -133,18 +133,17 @@ fn named<'n>(
     let first = of_requests.next().flatten();
     let in_common = first.filter(|first| of_requests.all(|other| other == Some(*first)));
     // One with a port or a slot is no name.
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
-    let in_common = in_common.filter(|name| !name.is_empty() && name.chars().all(is_inner));
-    host.map(|host| host.split_once(':').map_or(host, |(name, _)| name))
-        .or(in_common)
-        .unwrap_or(HOST)
+    let name = in_common.filter(|name| {
+        !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'))
+    });
+    host.map(|host| host.split_once(':').map_or(host, |(name, _)| name)).or(name).unwrap_or(HOST)
 }
 
 /// Returns the Host field of a request that has one of its own.
 fn host_field(request: &RequestSpec) -> Option<&str> {
     let mut fields = request.fields.iter();
-    let own = fields.find(|(name, _)| name.eq_ignore_ascii_case("host"));
-    own.map(|(_, host)| host.as_str())
+    fields.find(|(name, _)| name.eq_ignore_ascii_case("host")).map(|(_, host)| host.as_str())
 }
 
 impl Study {

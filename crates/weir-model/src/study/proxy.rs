@@ -195,11 +195,11 @@ pub fn no_server_at(address: &SocketAddr) -> Option<String> {
 impl fmt::Display for ExternalSpec {
     /// Writes for example `https://shop.example/ (192.0.2.7:443)`, or the address alone.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let addresses: Vec<String> = self.addresses().map(|one| one.to_string()).collect();
-        let addresses = addresses.join(", ");
+        let addresses: Vec<String> = self.addresses().map(|address| address.to_string()).collect();
+        let listed = addresses.join(", ");
         match &self.named {
-            Some(named) => write!(f, "{named} ({addresses})"),
-            None => f.write_str(&addresses),
+            Some(named) => write!(f, "{named} ({listed})"),
+            None => f.write_str(&listed),
         }
     }
 }

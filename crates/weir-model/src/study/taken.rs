@@ -19,21 +19,21 @@ pub enum TakenFrom {
 /// Reduction of a resource while an arm has the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Taken {
+pub struct Reduction {
     /// Owner of the reduced resource.
     pub from: TakenFrom,
     /// Size of the reduction, per cent.
     pub percent: u32,
 }
 
-impl Taken {
-    /// Size of the reduction as a share (0..1) of the resource, at most [`Taken::MOST`].
+impl Reduction {
+    /// Size of the reduction as a share (0..1) of the resource, at most [`Reduction::MOST`].
     pub fn share(self) -> f64 {
-        f64::from(self.percent.min(Taken::MOST)) / 100.0
+        f64::from(self.percent.min(Reduction::MOST)) / 100.0
     }
 
     /// Returns the size of the reduction if it concerns `from`, per cent; otherwise 0.
-    pub fn percent_of(taken: Option<Taken>, from: TakenFrom) -> u32 {
+    pub fn percent_of(taken: Option<Reduction>, from: TakenFrom) -> u32 {
         taken.filter(|taken| taken.from == from).map_or(0, |taken| taken.percent)
     }
 

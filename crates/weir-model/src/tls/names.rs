@@ -136,8 +136,8 @@ pub fn cipher(name: &str) -> Result<usize, NameError> {
         .position(|c| c.usual.eq_ignore_ascii_case(name) || c.iana.eq_ignore_ascii_case(name))
         .ok_or_else(|| {
             let names = CIPHERS.iter().flat_map(|c| [c.usual, c.iana]);
-            let known = CIPHERS.iter().map(|c| c.usual).collect::<Vec<_>>();
-            wrong("cipher", name, unspoken_cipher(name), names, &known)
+            let usual = CIPHERS.iter().map(|c| c.usual).collect::<Vec<_>>();
+            wrong("cipher", name, unspoken_cipher(name), names, &usual)
         })
 }
 
@@ -156,8 +156,8 @@ pub fn group(name: &str) -> Result<usize, NameError> {
             let names = GROUPS
                 .iter()
                 .flat_map(|g| std::iter::once(g.usual).chain(g.others.iter().copied()));
-            let known = GROUPS.iter().map(|g| g.usual).collect::<Vec<_>>();
-            wrong("group", name, unspoken_group(name), names, &known)
+            let usual = GROUPS.iter().map(|g| g.usual).collect::<Vec<_>>();
+            wrong("group", name, unspoken_group(name), names, &usual)
         })
 }
 
@@ -168,10 +168,10 @@ fn wrong(
     names: impl Iterator<Item = &'static str>,
     known: &[&'static str],
 ) -> NameError {
-    let known = known.join(", ");
+    let spoken = known.join(", ");
     let name = name.to_owned();
     if let Some(why) = unspoken {
-        return NameError::Unspoken { what, name, why, known };
+        return NameError::Unspoken { what, name, why, known: spoken };
     }
     let upper = name.to_ascii_uppercase();
     let nearest = names
@@ -179,15 +179,15 @@ fn wrong(
         .filter(|(likeness, _)| *likeness > 0.8)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, known)| known);
-    NameError::Unknown { what, name, nearest, known }
+    NameError::Unknown { what, name, nearest, known: spoken }
 }
 
 /// Returns the reason why a cipher is not supported; `None` if the name does not look like that of an existing cipher.
 fn unspoken_cipher(name: &str) -> Option<&'static str> {
-    let name = name.to_ascii_uppercase().replace('_', "-");
-    let has = |part: &str| name.contains(part);
-    let hash = name.ends_with("-SHA") || name.ends_with("-SHA256") || name.ends_with("-SHA384");
-    if name.ends_with("-MD5") || has("RC4-") || has("3DES") || has("DES-CBC") || has("NULL-") {
+    let upper = name.to_ascii_uppercase().replace('_', "-");
+    let has = |part: &str| upper.contains(part);
+    let hash = upper.ends_with("-SHA") || upper.ends_with("-SHA256") || upper.ends_with("-SHA384");
+    if upper.ends_with("-MD5") || has("RC4-") || has("3DES") || has("DES-CBC") || has("NULL-") {
         return Some("it is broken or encrypts nothing");
     }
     let bulk = has("AES") || has("CAMELLIA") || has("ARIA") || has("CHACHA20") || has("SEED");
@@ -206,10 +206,10 @@ fn unspoken_cipher(name: &str) -> Option<&'static str> {
     if has("PSK") || has("SRP") {
         return Some("pre-shared keys are not built in");
     }
-    if name.starts_with("DHE-") || has("TLS-DHE") || name.starts_with("EDH") {
+    if upper.starts_with("DHE-") || has("TLS-DHE") || upper.starts_with("EDH") {
         return Some("finite-field Diffie-Hellman is not built in; use an ECDHE suite");
     }
-    let rsa = name.starts_with("AES") || name.starts_with("TLS-RSA-WITH");
+    let rsa = upper.starts_with("AES") || upper.starts_with("TLS-RSA-WITH");
     rsa.then_some("RSA key exchange has no forward secrecy; use an ECDHE suite")
 }
 
@@ -222,9 +222,8 @@ fn unspoken_group(name: &str) -> Option<&'static str> {
         ("brainpool", "brainpool curves are not built in"),
         ("x25519kyber768", "the draft was replaced by X25519MLKEM768"),
     ];
-    let name = name.to_ascii_lowercase();
-    let known = UNSPOKEN.iter().find(|(start, _)| name.starts_with(start));
-    known.map(|(_, why)| *why)
+    let lower = name.to_ascii_lowercase();
+    UNSPOKEN.iter().find(|(start, _)| lower.starts_with(start)).map(|(_, why)| *why)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! FastCGI (specification 1.0): records of at most 65,535 bytes, several requests at a time.
 
 use super::params::Params;
-use super::{Asked, Malformed, Protocol};
+use super::{ForeignRequest, Malformed, Protocol};
 use crate::responses::Responses;
 
 /// Length of a record's header (§3.3): version, type, request, length of content and padding, one reserved.
@@ -44,7 +44,7 @@ impl Protocol for FastCgi {
         &mut self,
         bytes: &[u8],
         responses: &Responses,
-        asked: &mut Vec<Asked>,
+        requests: &mut Vec<ForeignRequest>,
         out: &mut Vec<u8>,
     ) -> Result<usize, Malformed> {
         let mut used = 0;
@@ -56,26 +56,26 @@ impl Protocol for FastCgi {
                 return Err(Malformed);
             }
             let length = usize::from(u16::from_be_bytes([high, low]));
-            let whole = length + usize::from(padding);
-            let Some(content) = rest.get(..whole).map(|record| &record[..length]) else {
+            let padded_length = length + usize::from(padding);
+            let Some(content) = rest.get(..padded_length).map(|record| &record[..length]) else {
                 break;
             };
-            used += HEADER + whole;
+            used += HEADER + padded_length;
             let id = u16::from_be_bytes([id_high, id_low]);
             if id == 0 {
                 manage(kind, content, out);
             } else if let Some(params) = self.record(kind, id, content)? {
-                asked.push(params.asked(u32::from(id), responses));
+                requests.push(params.request(u32::from(id), responses));
             }
         }
         Ok(used)
     }
 
-    fn answer(&mut self, asked: &Asked, responses: &Responses, out: &mut Vec<u8>) {
+    fn answer(&mut self, request: &ForeignRequest, responses: &Responses, out: &mut Vec<u8>) {
         // It was a request's number.
-        let id = asked.id as u16;
-        let content = if asked.is_head { &[] } else { responses.bytes(asked.content) };
-        let head = responses.cgi_head(asked.content);
+        let id = request.id as u16;
+        let content = if request.is_head { &[] } else { responses.bytes(request.content) };
+        let head = responses.cgi_head(request.content);
         let (first, rest) = content.split_at(content.len().min(PIECE - head.len().min(PIECE)));
         record(out, STDOUT, id, &[head, first]);
         rest.chunks(PIECE).for_each(|piece| record(out, STDOUT, id, &[piece]));
@@ -92,25 +92,25 @@ impl Protocol for FastCgi {
 impl FastCgi {
     /// Handles a record of a request. Returns the request's variables if it is complete.
     fn record(&mut self, kind: u8, id: u16, content: &[u8]) -> Result<Option<Params>, Malformed> {
-        let place = self.begun.iter().position(|begun| begun.id == id);
-        match (kind, place) {
+        let index = self.begun.iter().position(|begun| begun.id == id);
+        match (kind, index) {
             (BEGIN_REQUEST, None) => {
                 let flags = content.get(2).ok_or(Malformed)?;
                 self.closes = flags & KEEP_CONN == 0;
                 self.begun.push(Begun { id, params: Vec::new() });
             }
-            (PARAMS, Some(place)) => {
-                let params = &mut self.begun[place].params;
+            (PARAMS, Some(index)) => {
+                let params = &mut self.begun[index].params;
                 params.extend_from_slice(content);
                 if params.len() > MOST_PARAMS {
                     return Err(Malformed);
                 }
             }
-            (STDIN, Some(place)) if content.is_empty() => {
-                let begun = self.begun.swap_remove(place);
+            (STDIN, Some(index)) if content.is_empty() => {
+                let begun = self.begun.swap_remove(index);
                 return pairs(&begun.params).map(Some);
             }
-            (ABORT_REQUEST, Some(place)) => drop(self.begun.swap_remove(place)),
+            (ABORT_REQUEST, Some(index)) => drop(self.begun.swap_remove(index)),
             (BEGIN_REQUEST, Some(_)) => return Err(Malformed),
             // Content of the request, or what follows an abort.
             _ => {}

@@ -5,7 +5,7 @@ use std::fmt;
 
 use loona_hpack::Decoder;
 
-use super::{Asked, ENOUGH, Malformed, Protocol};
+use super::{ENOUGH, ForeignRequest, Malformed, Protocol};
 use crate::responses::Responses;
 
 /// Connection preface of a client (§3.4).
@@ -59,7 +59,7 @@ impl Frame<'_> {
 /// An open stream, from its HEADERS on.
 #[derive(Debug)]
 struct Stream {
-    asked: Asked,
+    request: ForeignRequest,
     /// Number of bytes that may be sent on the stream.
     window: i64,
     /// Number of bytes of the answer that were sent.
@@ -115,7 +115,7 @@ impl Protocol for Http2 {
         &mut self,
         bytes: &[u8],
         responses: &Responses,
-        asked: &mut Vec<Asked>,
+        requests: &mut Vec<ForeignRequest>,
         out: &mut Vec<u8>,
     ) -> Result<usize, Malformed> {
         let mut used = 0;
@@ -142,24 +142,24 @@ impl Protocol for Http2 {
             used += HEADER + length;
             let frame =
                 Frame { kind, flags, stream: u32::from_be_bytes([w & 0x7f, x, y, z]), payload };
-            self.frame(&frame, responses, asked, out)?;
+            self.frame(&frame, responses, requests, out)?;
         }
         Ok(used)
     }
 
-    fn answer(&mut self, asked: &Asked, responses: &Responses, out: &mut Vec<u8>) {
+    fn answer(&mut self, request: &ForeignRequest, responses: &Responses, out: &mut Vec<u8>) {
         // The client may have given it up.
-        if !self.streams.contains_key(&asked.id) {
+        if !self.streams.contains_key(&request.id) {
             return;
         }
-        let has_content = length(asked, responses) > 0;
+        let has_content = answer_length(request, responses) > 0;
         let ends = if has_content { 0 } else { END_STREAM };
-        let head = responses.h2_head(asked.content, asked.is_call);
-        write_frame(out, (HEADERS, END_HEADERS | ends, asked.id), &[head]);
+        let head = responses.h2_head(request.content, request.is_call);
+        write_frame(out, (HEADERS, END_HEADERS | ends, request.id), &[head]);
         if has_content {
-            self.sending.push_back(asked.id);
+            self.sending.push_back(request.id);
         } else {
-            self.streams.remove(&asked.id);
+            self.streams.remove(&request.id);
         }
         self.go_on(responses, out);
     }
@@ -202,21 +202,21 @@ impl Http2 {
         &mut self,
         frame: &Frame<'_>,
         responses: &Responses,
-        asked: &mut Vec<Asked>,
+        requests: &mut Vec<ForeignRequest>,
         out: &mut Vec<u8>,
     ) -> Result<(), Malformed> {
         if self.block.is_some() && frame.kind != CONTINUATION {
             return Err(Malformed);
         }
         match frame.kind {
-            DATA => self.data(frame, asked, out),
+            DATA => self.data(frame, requests, out),
             HEADERS => {
                 let mut block = unpadded(frame)?;
                 if frame.has(PRIORITY) {
                     block = block.get(5..).ok_or(Malformed)?;
                 }
                 self.block = Some((frame.stream, frame.has(END_STREAM), block.to_vec()));
-                self.headers(frame, responses, asked)?;
+                self.headers(frame, responses, requests)?;
             }
             CONTINUATION => {
                 let (stream, _, block) = self.block.as_mut().ok_or(Malformed)?;
@@ -224,7 +224,7 @@ impl Http2 {
                 if *stream != frame.stream || block.len() > MOST_HEADERS {
                     return Err(Malformed);
                 }
-                self.headers(frame, responses, asked)?;
+                self.headers(frame, responses, requests)?;
             }
             RST_STREAM => {
                 self.streams.remove(&frame.stream);
@@ -236,7 +236,7 @@ impl Http2 {
             }
             PING if !frame.has(ACK) => write_frame(out, (PING, ACK, 0), &[frame.payload]),
             GOAWAY => self.goes_away = true,
-            WINDOW_UPDATE => self.opened(frame)?,
+            WINDOW_UPDATE => self.widen_window(frame)?,
             PUSH_PROMISE => return Err(Malformed),
             // PRIORITY, and what is not known (§5.5).
             _ => {}
@@ -245,14 +245,14 @@ impl Http2 {
     }
 
     /// Handles content of a request. It is discarded at once, so the windows are opened again at once.
-    fn data(&mut self, frame: &Frame<'_>, asked: &mut Vec<Asked>, out: &mut Vec<u8>) {
+    fn data(&mut self, frame: &Frame<'_>, requests: &mut Vec<ForeignRequest>, out: &mut Vec<u8>) {
         let length = frame.payload.len() as u32;
         if length > 0 {
             write_frame(out, (WINDOW_UPDATE, 0, 0), &[&length.to_be_bytes()]);
         }
         let stream = self.streams.get(&frame.stream);
         match stream {
-            Some(stream) if frame.has(END_STREAM) => asked.push(stream.asked.clone()),
+            Some(stream) if frame.has(END_STREAM) => requests.push(stream.request.clone()),
             Some(_) if length > 0 => {
                 let update = (WINDOW_UPDATE, 0, frame.stream);
                 write_frame(out, update, &[&length.to_be_bytes()]);
@@ -266,7 +266,7 @@ impl Http2 {
         &mut self,
         frame: &Frame<'_>,
         responses: &Responses,
-        asked: &mut Vec<Asked>,
+        requests: &mut Vec<ForeignRequest>,
     ) -> Result<(), Malformed> {
         if !frame.has(END_HEADERS) {
             return Ok(());
@@ -289,18 +289,18 @@ impl Http2 {
         if is_new {
             self.last = id;
             let service = SERVICES.iter().find(|(path, _)| path.as_bytes() == target);
-            let asked = Asked {
+            let request = ForeignRequest {
                 id,
                 content: responses.content_of(&target),
                 is_head,
                 is_call,
                 yes: service.filter(|_| is_call).map(|(_, yes)| *yes),
             };
-            let stream = Stream { asked, window: self.initial, sent: 0 };
+            let stream = Stream { request, window: self.initial, sent: 0 };
             self.streams.insert(id, stream);
         }
         if ends && let Some(stream) = self.streams.get(&id) {
-            asked.push(stream.asked.clone());
+            requests.push(stream.request.clone());
         }
         Ok(())
     }
@@ -320,7 +320,7 @@ impl Http2 {
         }
     }
 
-    fn opened(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
+    fn widen_window(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
         let by = frame.payload.first_chunk().ok_or(Malformed)?;
         let by = i64::from(u32::from_be_bytes(*by) & 0x7fff_ffff);
         match frame.stream {
@@ -340,27 +340,27 @@ impl Http2 {
         let Some(stream) = self.streams.get_mut(&id) else {
             return Sent::All;
         };
-        let length = length(&stream.asked, responses);
+        let length = answer_length(&stream.request, responses);
         let room = usize::try_from(stream.window.min(self.window)).unwrap_or(0);
         let size = (length - stream.sent).min(room).min(MOST);
         if size == 0 {
             return Sent::Nothing;
         }
-        let content = content(&stream.asked, responses);
+        let content = answer_content(&stream.request, responses);
         let [a, b, c, d] = (content.len() as u32).to_be_bytes();
         let message = [0, a, b, c, d];
-        let prefix: &[u8] = if stream.asked.is_call { &message } else { &[] };
+        let prefix: &[u8] = if stream.request.is_call { &message } else { &[] };
         let first = prefix.get(stream.sent..).unwrap_or_default();
         let first = &first[..first.len().min(size)];
-        let rest = stream.sent.saturating_sub(prefix.len());
-        let rest = &content[rest..][..size - first.len()];
+        let start = stream.sent.saturating_sub(prefix.len());
+        let body = &content[start..][..size - first.len()];
         stream.sent += size;
         stream.window -= size as i64;
         self.window -= size as i64;
         let is_whole = stream.sent == length;
-        let is_call = stream.asked.is_call;
+        let is_call = stream.request.is_call;
         let ends = if is_whole && !is_call { END_STREAM } else { 0 };
-        write_frame(out, (DATA, ends, id), &[first, rest]);
+        write_frame(out, (DATA, ends, id), &[first, body]);
         if !is_whole {
             return Sent::Some;
         }
@@ -385,14 +385,14 @@ const SERVICES: [(&str, &[u8]); 3] = [
 const PREFIX: usize = 5;
 
 /// Returns the number of bytes of an answer's content, including a gRPC prefix.
-fn length(asked: &Asked, responses: &Responses) -> usize {
-    let prefix = if asked.is_call { PREFIX } else { 0 };
-    if asked.is_head { 0 } else { prefix + content(asked, responses).len() }
+fn answer_length(request: &ForeignRequest, responses: &Responses) -> usize {
+    let prefix = if request.is_call { PREFIX } else { 0 };
+    if request.is_head { 0 } else { prefix + answer_content(request, responses).len() }
 }
 
 /// Returns the content or message of an answer.
-fn content<'r>(asked: &Asked, responses: &'r Responses) -> &'r [u8] {
-    asked.yes.unwrap_or_else(|| responses.bytes(asked.content))
+fn answer_content<'r>(request: &ForeignRequest, responses: &'r Responses) -> &'r [u8] {
+    request.yes.unwrap_or_else(|| responses.bytes(request.content))
 }
 
 /// Returns the payload without padding (§6.1).

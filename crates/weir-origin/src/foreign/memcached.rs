@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Asked, Malformed, Protocol};
+use super::{ForeignRequest, Malformed, Protocol};
 use crate::responses::Responses;
 
 /// State of a memcached connection.
@@ -17,18 +17,18 @@ impl Protocol for Memcached {
         &mut self,
         bytes: &[u8],
         responses: &Responses,
-        asked: &mut Vec<Asked>,
+        requests: &mut Vec<ForeignRequest>,
         _out: &mut Vec<u8>,
     ) -> Result<usize, Malformed> {
         let mut used = 0;
         while let Some(end) = bytes[used..].iter().position(|byte| *byte == b'\n') {
             let line = &bytes[used..used + end];
-            let key = line.strip_prefix(b"get ").ok_or(Malformed)?;
-            let key = key.strip_suffix(b"\r").unwrap_or(key);
+            let argument = line.strip_prefix(b"get ").ok_or(Malformed)?;
+            let key = argument.strip_suffix(b"\r").unwrap_or(argument);
             if key.is_empty() || key.contains(&b' ') {
                 return Err(Malformed);
             }
-            asked.push(Asked {
+            requests.push(ForeignRequest {
                 id: 0,
                 content: responses.content_of(key),
                 is_head: false,
@@ -41,8 +41,8 @@ impl Protocol for Memcached {
         Ok(used)
     }
 
-    fn answer(&mut self, asked: &Asked, responses: &Responses, out: &mut Vec<u8>) {
-        let content = responses.bytes(asked.content);
+    fn answer(&mut self, request: &ForeignRequest, responses: &Responses, out: &mut Vec<u8>) {
+        let content = responses.bytes(request.content);
         out.extend_from_slice(b"VALUE ");
         out.extend(self.keys.pop_front().unwrap_or_default());
         // No flags, and the length.

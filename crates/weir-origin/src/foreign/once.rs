@@ -1,7 +1,7 @@
 //! uwsgi and SCGI: variables in one block, content, one answer, and then the connection ends.
 
 use super::params::Params;
-use super::{Asked, Malformed, Protocol};
+use super::{ForeignRequest, Malformed, Protocol};
 use crate::responses::Responses;
 
 /// Encoding of the variables.
@@ -20,9 +20,9 @@ enum Stage {
     /// Its variables are incomplete.
     Params,
     /// Its content is incomplete: this many bytes are still to come.
-    Content(Asked, u64),
+    Content(ForeignRequest, u64),
     /// The request is complete and waits for its answer.
-    Asked,
+    Requested,
     Answered,
 }
 
@@ -40,16 +40,16 @@ impl Once {
     }
 
     /// Reads content. Returns the number of bytes used.
-    fn content(&mut self, bytes: &[u8], asked: &mut Vec<Asked>) -> usize {
-        let Stage::Content(request, left) = &mut self.stage else {
+    fn content(&mut self, bytes: &[u8], requests: &mut Vec<ForeignRequest>) -> usize {
+        let Stage::Content(request, remaining) = &mut self.stage else {
             // Nothing more is asked for over this connection.
             return bytes.len();
         };
-        let used = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-        *left -= used as u64;
-        if *left == 0 {
-            asked.push(request.clone());
-            self.stage = Stage::Asked;
+        let used = bytes.len().min(usize::try_from(*remaining).unwrap_or(usize::MAX));
+        *remaining -= used as u64;
+        if *remaining == 0 {
+            requests.push(request.clone());
+            self.stage = Stage::Requested;
         }
         used
     }
@@ -60,11 +60,11 @@ impl Protocol for Once {
         &mut self,
         bytes: &[u8],
         responses: &Responses,
-        asked: &mut Vec<Asked>,
+        requests: &mut Vec<ForeignRequest>,
         _out: &mut Vec<u8>,
     ) -> Result<usize, Malformed> {
         if !matches!(self.stage, Stage::Params) {
-            return Ok(self.content(bytes, asked));
+            return Ok(self.content(bytes, requests));
         }
         let read = match self.block {
             Block::Uwsgi => uwsgi(bytes)?,
@@ -73,18 +73,18 @@ impl Protocol for Once {
         let Some((params, rest)) = read else {
             return Ok(0);
         };
-        self.stage = Stage::Content(params.asked(0, responses), params.length);
-        Ok(bytes.len() - rest.len() + self.content(rest, asked))
+        self.stage = Stage::Content(params.request(0, responses), params.length);
+        Ok(bytes.len() - rest.len() + self.content(rest, requests))
     }
 
-    fn answer(&mut self, asked: &Asked, responses: &Responses, out: &mut Vec<u8>) {
+    fn answer(&mut self, request: &ForeignRequest, responses: &Responses, out: &mut Vec<u8>) {
         out.extend_from_slice(match self.block {
             // It answers as HTTP does.
-            Block::Uwsgi => responses.closing_head(asked.content),
-            Block::Scgi => responses.cgi_head(asked.content),
+            Block::Uwsgi => responses.closing_head(request.content),
+            Block::Scgi => responses.cgi_head(request.content),
         });
-        if !asked.is_head {
-            out.extend_from_slice(responses.bytes(asked.content));
+        if !request.is_head {
+            out.extend_from_slice(responses.bytes(request.content));
         }
         self.stage = Stage::Answered;
     }
@@ -95,9 +95,9 @@ impl Protocol for Once {
 }
 
 /// Variables, and the bytes after them; `None` if incomplete.
-type Read<'b> = Option<(Params, &'b [u8])>;
+type ParsedParams<'b> = Option<(Params, &'b [u8])>;
 
-fn uwsgi(bytes: &[u8]) -> Result<Read<'_>, Malformed> {
+fn uwsgi(bytes: &[u8]) -> Result<ParsedParams<'_>, Malformed> {
     let Some((&[_, low, high, _], rest)) = bytes.split_first_chunk() else {
         return Ok(None);
     };
@@ -125,7 +125,7 @@ fn text<'b>(bytes: &mut &'b [u8]) -> Result<&'b [u8], Malformed> {
 /// Maximum number of digits in the length of a netstring.
 const DIGITS: usize = 6;
 
-fn scgi(bytes: &[u8]) -> Result<Read<'_>, Malformed> {
+fn scgi(bytes: &[u8]) -> Result<ParsedParams<'_>, Malformed> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let Some((colon, rest)) = bytes[digits..].split_first() else {
         return if digits > DIGITS { Err(Malformed) } else { Ok(None) };

@@ -1,6 +1,6 @@
 //! Variables in which a gateway describes a request, with names as in CGI (RFC 3875 §4.1).
 
-use super::Asked;
+use super::ForeignRequest;
 use crate::responses::Responses;
 
 /// The variables of a request that matter.
@@ -28,8 +28,8 @@ impl Params {
     }
 
     /// Returns the request that the variables describe.
-    pub(super) fn asked(&self, id: u32, responses: &Responses) -> Asked {
-        Asked {
+    pub(super) fn request(&self, id: u32, responses: &Responses) -> ForeignRequest {
+        ForeignRequest {
             id,
             content: responses.content_of(&self.target),
             is_head: self.is_head,

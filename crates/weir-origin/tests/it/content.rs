@@ -57,24 +57,26 @@ fn statuses_without_content() {
 
 #[test]
 fn impossible_responses_are_refused() {
-    let refused = |change: &dyn Fn(&mut OriginConfig)| {
-        let mut config = OriginConfig::new(vec![any()]);
-        change(&mut config);
-        let error = Origin::start(config).expect_err("refused");
-        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{error}");
-        error.to_string()
-    };
-    let status = refused(&|config| config.status = 101);
+    let status = refusal(|config| config.status = 101);
     assert_eq!(status, "status 101 is not within 200 to 599");
-    let field = |name: &str, value: &str| {
-        refused(&|config| config.fields = vec![(name.to_owned(), value.to_owned())])
-    };
-    assert_eq!(field("a b", ""), "field name `a b` is not a token");
-    let broken = field("A", "b\r\nc: d");
+    assert_eq!(field_refusal("a b", ""), "field name `a b` is not a token");
+    let broken = field_refusal("A", "b\r\nc: d");
     assert_eq!(broken, "value of field A holds CR, LF or NUL");
-    assert!(field("content-length", "1").contains("written by the server itself"));
-    let cpu = refused(&|config| config.cpus = vec![1 << 20]);
+    assert!(field_refusal("content-length", "1").contains("written by the server itself"));
+    let cpu = refusal(|config| config.cpus = vec![1 << 20]);
     assert_eq!(cpu, "cannot run on CPU 1048576: Invalid argument (os error 22)");
+}
+
+fn field_refusal(name: &str, value: &str) -> String {
+    refusal(|config| config.fields = vec![(name.to_owned(), value.to_owned())])
+}
+
+fn refusal(change: impl FnOnce(&mut OriginConfig)) -> String {
+    let mut config = OriginConfig::new(vec![any()]);
+    change(&mut config);
+    let error = Origin::start(config).expect_err("refused");
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{error}");
+    error.to_string()
 }
 
 #[test]
@@ -119,8 +121,8 @@ fn content_goes_by_the_target_where_sizes_are_asked_for() {
         let (first, second) = line.split_at(6.min(line.len()));
         assert_eq!(ask(&[first, second, "A: b\r\n\r\n"], false), (size, size));
         // The line ends in the piece that ends the head.
-        let rest = format!("{second}A: b\r\n\r\n");
-        assert_eq!(ask(&[first, &rest], false), (size, size));
+        let last = format!("{second}A: b\r\n\r\n");
+        assert_eq!(ask(&[first, &last], false), (size, size));
         let head = format!("HEAD /{size} HTTP/1.1\r\n\r\n");
         assert_eq!(ask(&[&head], true), (size, 0));
     }

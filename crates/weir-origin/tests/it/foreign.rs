@@ -23,8 +23,8 @@ fn fastcgi(flags: u8, method: &[u8]) -> Vec<u8> {
         // A length of four bytes.
         &[11, 0x80, 0, 0, 1],
         b"REQUEST_URI/",
-    ];
-    let pairs = pairs.concat();
+    ]
+    .concat();
     let (first, second) = pairs.split_at(9);
     [
         record(1, &[0, 1, flags, 0, 0, 0, 0, 0]),
@@ -63,23 +63,14 @@ const CGI: &str =
 
 #[test]
 fn a_request_in_pieces_is_answered_once() {
-    let fcgi = |content: &[u8]| {
-        let padding = content.len().next_multiple_of(8) - content.len();
-        let [high, low] = (content.len() as u16).to_be_bytes();
-        let head = [1, 6, 0, 1, high, low, padding as u8, 0];
-        let end = [1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        let none = [1, 6, 0, 1, 0, 0, 0, 0];
-        [&head, content, &[0; 8][..padding], &none, &end].concat()
-    };
-    let cgi = |content: &str| format!("{CGI}{content}").into_bytes();
     let http = "HTTP/1.1 200 OK\r\nServer: weir\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\
                 Connection: close\r\n\r\nhi";
     let scgi = "24:CONTENT_LENGTH\x005\x00SCGI\x001\x00,hello";
     for (name, request, response) in [
-        ("FastCGI", fastcgi(0, b"GET"), fcgi(&cgi("hi"))),
-        ("FastCGI, HEAD", fastcgi(0, b"HEAD"), fcgi(&cgi(""))),
+        ("FastCGI", fastcgi(0, b"GET"), fcgi_response(&cgi_response("hi"))),
+        ("FastCGI, HEAD", fastcgi(0, b"HEAD"), fcgi_response(&cgi_response(""))),
         ("uwsgi", uwsgi(b"hello"), http.into()),
-        ("SCGI", scgi.into(), cgi("hi")),
+        ("SCGI", scgi.into(), cgi_response("hi")),
     ] {
         // Whole, byte by byte, and in two pieces.
         for piece in [request.len(), 1, request.len() / 2 + 1] {
@@ -112,6 +103,19 @@ fn a_request_in_pieces_is_answered_once() {
     }
 }
 
+fn cgi_response(content: &str) -> Vec<u8> {
+    format!("{CGI}{content}").into_bytes()
+}
+
+fn fcgi_response(content: &[u8]) -> Vec<u8> {
+    let padding = content.len().next_multiple_of(8) - content.len();
+    let [high, low] = (content.len() as u16).to_be_bytes();
+    let head = [1, 6, 0, 1, high, low, padding as u8, 0];
+    let end = [1, 3, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let none = [1, 6, 0, 1, 0, 0, 0, 0];
+    [&head, content, &[0; 8][..padding], &none, &end].concat()
+}
+
 #[test]
 fn what_only_begins_like_another_protocol_is_not_answered() {
     for bytes in [
@@ -133,9 +137,9 @@ fn what_only_begins_like_another_protocol_is_not_answered() {
         let mut client = Client::new(&origin);
         client.send(&bytes);
         let text = bytes.escape_ascii().to_string();
-        let mut rest = Vec::new();
+        let mut reply = Vec::new();
         // Closed, or reset over what was not read.
-        let _ = std::io::Read::read_to_end(&mut client.stream, &mut rest);
+        let _ = std::io::Read::read_to_end(&mut client.stream, &mut reply);
         await_counters(&origin, 0, |counters| counters.bad_requests == 1);
         let good = u64::from(text.starts_with("get a"));
         assert_eq!(origin.counters(0).requests, good, "{text}");

@@ -168,9 +168,9 @@ fn an_idle_client_disturbs_nobody() {
     let mut idle = Client::new(&origin);
     idle.send(b"G");
     let silent = Client::new(&origin);
-    let mut other = Client::new(&origin);
+    let mut active = Client::new(&origin);
     for _ in 0..10 {
-        other.get();
+        active.get();
     }
     drop(silent);
     idle.assert_quiet();

@@ -65,8 +65,9 @@ fn several_threads_share_the_addresses() {
     let ids: HashSet<u32> = origin.thread_ids().iter().copied().collect();
     assert_eq!(ids.len(), 2);
     for id in &ids {
-        let told = |file| std::fs::read_to_string(format!("/proc/self/task/{id}/{file}"));
-        let [name, status] = ["comm", "status"].map(|file| told(file).expect("a thread"));
+        let [name, status] = ["comm", "status"].map(|file| {
+            std::fs::read_to_string(format!("/proc/self/task/{id}/{file}")).expect("a thread")
+        });
         assert!(name.starts_with("origin-"), "{name}");
         let pinned = format!("Cpus_allowed_list:\t{}\n", allowed_cpu());
         assert!(status.contains(&pinned), "{status}");
@@ -108,8 +109,8 @@ fn a_stopped_server_frees_its_port_and_ends_its_connections() {
 
 #[test]
 fn what_cannot_be_started_is_told() {
-    let taken = TcpListener::bind(any()).expect("a port");
-    let address = taken.local_addr().expect("an address");
+    let listener = TcpListener::bind(any()).expect("a port");
+    let address = listener.local_addr().expect("an address");
     let error = Origin::start(OriginConfig::new(vec![address])).expect_err("taken");
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
     assert!(error.to_string().contains(&address.to_string()), "{error}");
@@ -122,9 +123,7 @@ fn what_cannot_be_started_is_told() {
 #[test]
 fn clients_that_vanish_are_forgotten() {
     let origin = start(|config| config.content = weir_origin::Content::noise(1_000_000));
-    let folder = || std::fs::read_dir("/proc/self/fd").expect("descriptors");
-    let open = || folder().count();
-    let before = open();
+    let before = count_descriptors();
     for _ in 0..200 {
         let mut stream = TcpStream::connect(origin.addresses()[0]).expect("connects");
         let sent = stream.write_all(b"GET / HTTP/1.1\r\n\r\nGET / HTT");
@@ -134,12 +133,16 @@ fn clients_that_vanish_are_forgotten() {
     Client::new(&origin).get();
     // Other tests of this process open descriptors, too, but not hundreds that stay.
     for _ in 0..2000 {
-        if open() < before + 100 {
+        if count_descriptors() < before + 100 {
             return;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    panic!("{} descriptors were {before}", open());
+    panic!("{} descriptors were {before}", count_descriptors());
+}
+
+fn count_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").expect("descriptors").count()
 }
 
 /// Runs in a separate process, because the limit would affect the other tests too.
@@ -165,19 +168,19 @@ fn run_out_of_descriptors() {
     let usual = getrlimit(Resource::Nofile);
     let low = Rlimit { current: Some(64), ..usual };
     setrlimit(Resource::Nofile, low).expect("a lower limit");
-    let mut taken = Vec::new();
+    let mut files = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
-        taken.push(file);
+        files.push(file);
     }
     // One is left, and the client takes it.
-    taken.pop();
+    files.pop();
     let begun = Instant::now();
     let mut client = Client::new(&origin);
     await_counters(&origin, 0, |counters| counters.accept_errors > 3);
     let (errors, elapsed) = (origin.counters(0).accept_errors, begun.elapsed());
     let few = u128::from(errors) <= elapsed.as_millis() / 10 + 2;
     assert!(few, "{errors} attempts within {elapsed:?}");
-    drop(taken);
+    drop(files);
     assert_eq!(client.get().status, 200);
     assert_eq!(origin.counters(0).connections, 1);
 }

@@ -122,8 +122,8 @@ fn a_stall_freezes_everything_and_then_goes_on() {
             waits.iter().filter(|wait| (surely_frozen..surely_over).contains(&wait.1)).count();
         // An answer that was under way when the freeze began may arrive a little later.
         assert!(answered <= 1, "{answered} answers in the stall at {begin} ms");
-        let mut waits = waits.iter();
-        let hit = waits.any(|(sent, answered)| *sent < surely_over && *answered >= surely_over);
+        let hit =
+            waits.iter().any(|(sent, answered)| *sent < surely_over && *answered >= surely_over);
         assert!(hit, "some request met the stall at {begin} ms");
     }
 }

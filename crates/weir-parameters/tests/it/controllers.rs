@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use weir_model::study::ProxyKind;
-use weir_parameters::controller::{Given, Placed};
+use weir_parameters::controller::{ControllerMeans, Placed};
 use weir_parameters::{Catalog, Controller, EffectiveFrom, InWorkload, Parameter, Spelling};
 
-fn spelling(kind: ProxyKind, id: &str, controller: &str) -> Spelling {
+fn find_spelling(kind: ProxyKind, id: &str, controller: &str) -> Spelling {
     let catalog = Catalog::builtin();
     let row = catalog.get(kind, id).expect("a row");
     row.controllers[controller].clone()
@@ -13,7 +13,7 @@ fn spelling(kind: ProxyKind, id: &str, controller: &str) -> Spelling {
 
 /// Returns the place and the value of a level. `None` if the controller cannot spell it.
 fn written(id: &str, controller: &str, level: &str) -> Option<(String, String)> {
-    let spelling = spelling(ProxyKind::Nginx, id, controller);
+    let spelling = find_spelling(ProxyKind::Nginx, id, controller);
     Some((spelling.key.clone(), spelling.value(level)?))
 }
 
@@ -47,18 +47,18 @@ fn levels_become_values_in_the_controller_s_own_units_and_words() {
 #[test]
 fn a_level_that_a_controller_cannot_say_has_no_value() {
     assert_eq!(written("access_log", "ingress-nginx", "buffered"), None);
-    let contour = spelling(ProxyKind::Envoy, "tls_minimum_protocol_version", "contour");
+    let contour = find_spelling(ProxyKind::Envoy, "tls_minimum_protocol_version", "contour");
     assert_eq!(contour.value("TLSv1_2").as_deref(), Some("1.2"));
     assert_eq!(contour.value("TLSv1_0"), None);
     // Which would be a word where a number is to stand.
     for (id, word) in
         [("keepalive_requests", "unlimited"), ("origin_keepalive_requests", "unlimited")]
     {
-        let contour = spelling(ProxyKind::Envoy, id, "contour");
+        let contour = find_spelling(ProxyKind::Envoy, id, "contour");
         assert_eq!(contour.value(word), None, "{id}");
         assert_eq!(contour.value("7").as_deref(), Some("7"), "{id}");
     }
-    let contour = spelling(ProxyKind::Envoy, "stream_idle_timeout", "contour");
+    let contour = find_spelling(ProxyKind::Envoy, "stream_idle_timeout", "contour");
     assert_eq!(contour.value("0s").as_deref(), Some("infinity"));
     assert_eq!(contour.value("5s").as_deref(), Some("5s"));
 }
@@ -98,8 +98,8 @@ fn a_level_stands_in_the_object_that_has_its_field() {
         let (id, level) = setting.split_once(": ").unwrap();
         let row = catalog.get(controller.proxy, id).unwrap();
         let expected = Placed { object: object.to_owned(), at: at.to_owned(), value };
-        let place = controller.place(row, level, &Given::default());
-        assert_eq!(place, Ok(expected), "{id}");
+        let placement = controller.place(row, level, &ControllerMeans::default());
+        assert_eq!(placement, Ok(expected), "{id}");
     }
 }
 
@@ -117,7 +117,6 @@ fn in_workload(id: &str) -> (Parameter, InWorkload) {
 /// Reads levels from pods. A value of no level is returned as it is.
 #[test]
 fn where_pods_are_placed_is_read_in_them() {
-    let term = |selector: Value| json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": selector});
     let set = json!([{"key": "a", "operator": "In", "values": ["b"]}]);
     for (id, told, expected) in [
         ("node_selector", json!({"pool": "x"}), "pool=x".to_owned()),
@@ -127,16 +126,21 @@ fn where_pods_are_placed_is_read_in_them() {
             json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]),
             "none".to_owned(),
         ),
-        ("pod_affinity", term(json!({"matchLabels": {"app": "web"}})), "app=web".to_owned()),
         (
-            "pod_anti_affinity",
-            term(json!({"matchExpressions": set})),
-            term(json!({"matchExpressions": set})).to_string(),
+            "pod_affinity",
+            affinity_term(json!({"matchLabels": {"app": "web"}})),
+            "app=web".to_owned(),
         ),
         (
             "pod_anti_affinity",
-            term(json!({"matchLabels": {"app": "web"}, "matchExpressions": set})),
-            term(json!({"matchLabels": {"app": "web"}, "matchExpressions": set})).to_string(),
+            affinity_term(json!({"matchExpressions": set})),
+            affinity_term(json!({"matchExpressions": set})).to_string(),
+        ),
+        (
+            "pod_anti_affinity",
+            affinity_term(json!({"matchLabels": {"app": "web"}, "matchExpressions": set})),
+            affinity_term(json!({"matchLabels": {"app": "web"}, "matchExpressions": set}))
+                .to_string(),
         ),
     ] {
         let (row, place) = in_workload(id);
@@ -144,9 +148,13 @@ fn where_pods_are_placed_is_read_in_them() {
     }
     let (row, place) = in_workload("pod_affinity");
     let controller = Controller::named("ingress-nginx").unwrap();
-    let placed = controller.place(&row, "app=web", &Given::default()).unwrap();
-    assert_eq!(placed.value, term(json!({"matchLabels": {"app": "web"}})));
+    let placed = controller.place(&row, "app=web", &ControllerMeans::default()).unwrap();
+    assert_eq!(placed.value, affinity_term(json!({"matchLabels": {"app": "web"}})));
     assert_eq!(placed.at, place.at);
+}
+
+fn affinity_term(selector: Value) -> Value {
+    json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": selector})
 }
 
 /// Reads the level from one field of a pod, although it is written as several.
@@ -155,7 +163,7 @@ fn pods_are_spread_by_a_constraint_with_the_selector_of_their_workload() {
     let controller = Controller::named("ingress-nginx").unwrap();
     let (row, place) = in_workload("spread");
     for (level, when) in [("preferred", "ScheduleAnyway"), ("required", "DoNotSchedule")] {
-        let placed = controller.place(&row, level, &Given::default()).unwrap();
+        let placed = controller.place(&row, level, &ControllerMeans::default()).unwrap();
         assert_eq!(placed.value["labelSelector"], json!({"$from": "/spec/selector"}));
         assert_eq!(placed.value["whenUnsatisfiable"], when);
         assert_eq!(place.level_of(&row, &json!(when)), level);
@@ -179,19 +187,19 @@ fn an_annotation_is_taken_where_the_study_names_an_ingress() {
     ] {
         let (id, level) = setting.split_once(": ").unwrap();
         let row = catalog.get(controller.proxy, id).unwrap();
-        let placed = |objects: &[&str]| {
-            let means = Given {
-                objects: objects.iter().map(ToString::to_string).collect(),
-                ..Given::default()
-            };
-            let placed = controller.place(row, level, &means).unwrap();
-            let in_values = controller.place_in_values(row, level, &means);
-            (placed, in_values.is_some())
-        };
-        let (usual, has_values) = placed(&["config"]);
+        let with_config = ["config"].as_slice();
+        let [(usual, has_values), (of_route, route_has_values)] =
+            [with_config, &["config", "ingress"]].map(|objects| {
+                let means = ControllerMeans {
+                    objects: objects.iter().map(ToString::to_string).collect(),
+                    ..ControllerMeans::default()
+                };
+                let placed = controller.place(row, level, &means).unwrap();
+                let in_values = controller.place_in_values(row, level, &means);
+                (placed, in_values.is_some())
+            });
         assert_eq!((&*usual.object, usual.value.clone()), ("config", json!(of_all)), "{id}");
         assert!(has_values, "{id}");
-        let (of_route, has_values) = placed(&["config", "ingress"]);
         if key.is_empty() {
             assert_eq!(of_route, usual, "{id}");
             continue;
@@ -202,7 +210,7 @@ fn an_annotation_is_taken_where_the_study_names_an_ingress() {
             value: json!(value),
         };
         assert_eq!(of_route, expected, "{id}");
-        assert!(!has_values, "{id}: the chart makes no Ingress");
+        assert!(!route_has_values, "{id}: the chart makes no Ingress");
     }
 }
 
@@ -216,7 +224,7 @@ fn what_a_controller_does_otherwise_than_its_proxy_is_said() {
         ("proxy_buffering", "nginx-ingress", None),
         ("keepalive_requests", "ingress-nginx", None),
     ] {
-        let spelling = spelling(ProxyKind::Nginx, id, controller);
+        let spelling = find_spelling(ProxyKind::Nginx, id, controller);
         assert_eq!(spelling.default.as_deref(), default, "{id}");
     }
 }
@@ -230,7 +238,8 @@ fn a_file_is_taken_where_the_study_names_its_config_map() {
         ("config", "/spec/envoy/timeouts/requestTimeout"),
         ("file", "/data/contour.yaml#/timeouts/request-timeout"),
     ] {
-        let means = Given { objects: [named.to_owned()].into(), ..Given::default() };
+        let means =
+            ControllerMeans { objects: [named.to_owned()].into(), ..ControllerMeans::default() };
         let expected =
             Placed { object: named.to_owned(), at: at.to_owned(), value: json!("infinity") };
         assert_eq!(contour.place(row, "0s", &means), Ok(expected));
@@ -242,14 +251,16 @@ fn every_spelling_names_a_key_and_its_source() {
     let mut spelled = 0;
     for kind in ProxyKind::ALL {
         for row in Catalog::builtin().parameters(kind) {
-            let each = row.controllers.iter();
-            for (controller, spelling) in
-                each.flat_map(|(name, of)| of.all().map(move |one| (name, one)))
-            {
+            let spellings = row.controllers.iter().flat_map(|(name, spellings)| {
+                spellings.all().map(move |spelling| (name, spelling))
+            });
+            for (controller, spelling) in spellings {
                 let at = format!("{} of {controller}", row.id);
                 assert!(spelling.source.starts_with("https://"), "{at}");
-                let is_key = |c: char| c.is_ascii_alphanumeric() || "-.[=]".contains(c);
-                assert!(spelling.key.chars().all(is_key), "{at}");
+                assert!(
+                    spelling.key.chars().all(|c| c.is_ascii_alphanumeric() || "-.[=]".contains(c)),
+                    "{at}"
+                );
                 // What the proxy's own default is called is no news.
                 let level = row.default.newest().level.as_deref();
                 let value = level.and_then(|level| spelling.value(level));

@@ -51,19 +51,19 @@ fn what_was_not_measured_is_not_called_inert() {
     assert_eq!(inert(&change, &measured, &[]), []);
     assert_eq!(inert(&[("nonsense", "1")], &measured, &measured), []);
     // What is made of parts is known when all parts are.
-    let other = [("net.core.somaxconn", "4096"), ("backlog", "511")];
-    assert_eq!(inert(&change, &read, &other).len(), 1);
-    assert_eq!(inert(&change, &read[..1], &other), []);
+    let there = [("net.core.somaxconn", "4096"), ("backlog", "511")];
+    assert_eq!(inert(&change, &read, &there).len(), 1);
+    assert_eq!(inert(&change, &read[..1], &there), []);
 }
 
 #[test]
 fn connections_beyond_the_descriptors_are_inert() {
     let (wanted, nofile) = (("worker_connections", "65535"), ("nofile", "1024"));
     let there = [("worker_connections", "4096"), nofile];
-    let found = inert(&[wanted], &[wanted, nofile], &there);
-    assert_eq!(found[0].effective, "connections of a worker 1024");
+    let inerts = inert(&[wanted], &[wanted, nofile], &there);
+    assert_eq!(inerts[0].effective, "connections of a worker 1024");
     assert_eq!(
-        found[0].why,
+        inerts[0].why,
         "a worker can hold the smaller of `worker_connections` (65535) and descriptor limit (1024)"
     );
     let there = [("worker_connections", "768"), nofile];
@@ -90,20 +90,20 @@ fn a_limit_that_is_not_reached_or_comes_second_is_inert() {
 #[test]
 fn a_host_that_has_more_is_left_alone() {
     let host = [("fs.file-max", "2466170")];
-    let found = inert(&[("fs.file-max", "1048576")], &host, &host);
-    assert_eq!(found[0].effective, "fs.file-max 2466170");
+    let inerts = inert(&[("fs.file-max", "1048576")], &host, &host);
+    assert_eq!(inerts[0].effective, "fs.file-max 2466170");
     let why = "the host has 2466170 already, and weir never lowers it";
-    assert_eq!(found[0].why, why);
+    assert_eq!(inerts[0].why, why);
+    assert!(!is_to_be_written("fs.file-max", "1048576", "2466170"));
+    assert!(!is_to_be_written("fs.file-max", "2466170", "2466170"));
+    assert!(is_to_be_written("fs.file-max", "3000000", "2466170"));
+    assert!(is_to_be_written("net.core.rmem_max", "212992", "4194304"));
+}
 
+fn is_to_be_written(id: &str, level: &str, now: &str) -> bool {
     let catalog = Catalog::builtin();
-    let written = |id, level, now| {
-        let row = catalog.get(Nginx, id).expect("a row");
-        row.is_to_be_written(level, now)
-    };
-    assert!(!written("fs.file-max", "1048576", "2466170"));
-    assert!(!written("fs.file-max", "2466170", "2466170"));
-    assert!(written("fs.file-max", "3000000", "2466170"));
-    assert!(written("net.core.rmem_max", "212992", "4194304"));
+    let row = catalog.get(Nginx, id).expect("a row");
+    row.is_to_be_written(level, now)
 }
 
 #[test]

@@ -26,8 +26,8 @@ fn must_read_back<'r>(rows: impl Iterator<Item = (&'r Parameter, Option<String>)
 fn in_a_namespace(script: &str) -> Option<String> {
     let output = Command::new("unshare").args(["--net", "sh", "-c", script]).output().ok()?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        println!("skipped: no network namespace can be made here: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        println!("skipped: no network namespace can be made here: {stderr}");
         return None;
     }
     String::from_utf8(output.stdout).ok()
@@ -93,18 +93,17 @@ fn the_kernel_takes_what_rows_allow() {
         .collect();
     let mut script = String::from("echo 500 > /proc/sys/net/ipv4/ip_unprivileged_port_start\n");
     for (row, level) in &tried {
-        let file = file(row);
-        script += &format!("printf '%s' '{level}' > {file} || echo refused; cat {file}\n");
+        let path = file(row);
+        script += &format!("printf '%s' '{level}' > {path} || echo refused; cat {path}\n");
         if row.id == "net.ipv4.ip_unprivileged_port_start" {
-            script += &format!("echo 500 > {file}\n");
+            script += &format!("echo 500 > {path}\n");
         }
     }
     let Some(said) = in_a_namespace(&script) else {
         return;
     };
     assert_eq!(said.lines().count(), tried.len(), "{said}");
-    let tried = tried.into_iter().map(|(row, level)| (row, Some(level)));
-    must_read_back(tried, &said);
+    must_read_back(tried.into_iter().map(|(row, level)| (row, Some(level))), &said);
 }
 
 fn ends(row: &Parameter) -> Vec<String> {
@@ -118,8 +117,7 @@ fn ends(row: &Parameter) -> Vec<String> {
             vec!["1024 65535".to_owned(), "500 500".to_owned()]
         }
         LevelKind::Integers { names, min, max } => {
-            let of = |number: &u64| vec![number.to_string(); names.len()].join(" ");
-            vec![of(min), of(max)]
+            [min, max].map(|number| vec![number.to_string(); names.len()].join(" ")).to_vec()
         }
         LevelKind::Ports => vec!["1,9000-9010,65535".to_owned()],
         _ => Vec::new(),
@@ -135,13 +133,13 @@ fn a_new_namespace_begins_with_the_defaults_of_its_kernel() {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let catalog = Catalog::builtin().for_kernel(release.trim());
     let defaults = catalog.kernel_defaults();
-    let is_own = |row: &&Parameter| {
-        let note = row.default.newest().note.as_deref().unwrap_or_default();
-        row.scope == Scope::KernelNetns && !note.contains("host's")
-    };
     let rows: Vec<_> = catalog
         .host_parameters()
-        .filter(|row| is_own(row) && defaults.contains_key(&row.id))
+        .filter(|row| {
+            let note = row.default.newest().note.as_deref().unwrap_or_default();
+            row.scope == Scope::KernelNetns && !note.contains("host's")
+        })
+        .filter(|row| defaults.contains_key(&row.id))
         .filter(|row| fs::metadata(file(row)).is_ok())
         .collect();
     let script: String = rows.iter().map(|row| format!("cat {}\n", file(row))).collect();
@@ -157,13 +155,13 @@ fn a_new_namespace_begins_with_the_defaults_of_its_kernel() {
 #[test]
 fn kubernetes_calls_few_safe() {
     let catalog = Catalog::builtin();
-    let of = |id| catalog.get(Nginx, id).and_then(Parameter::kubernetes);
-    let safe = |id| matches!(of(id), Some(Kubernetes::Safe(_)));
+    let support = |id| catalog.get(Nginx, id).and_then(Parameter::kubernetes);
+    let safe = |id| matches!(support(id), Some(Kubernetes::Safe(_)));
     assert!(safe("net.ipv4.ip_local_port_range") && safe("net.ipv4.tcp_keepalive_time"));
-    assert_eq!(of("net.core.somaxconn"), Some(Kubernetes::Unsafe));
-    assert_eq!(of("fs.file-max"), Some(Kubernetes::None));
-    assert_eq!(of("net.core.rmem_max"), Some(Kubernetes::None));
-    assert_eq!((of("gzip"), of("rlimit_nofile")), (None, None));
+    assert_eq!(support("net.core.somaxconn"), Some(Kubernetes::Unsafe));
+    assert_eq!(support("fs.file-max"), Some(Kubernetes::None));
+    assert_eq!(support("net.core.rmem_max"), Some(Kubernetes::None));
+    assert_eq!((support("gzip"), support("rlimit_nofile")), (None, None));
     let all = catalog.host_parameters().filter(|row| row.safe_on_kubernetes.is_some());
     assert_eq!(all.count(), 12);
 }

@@ -9,21 +9,20 @@ use weir_parameters::{Catalog, Context, EffectiveFrom};
 /// their directives.
 fn directives(text: &str) -> Vec<(Context, String)> {
     let mut context = Context::new("main");
-    let mut found = Vec::new();
+    let mut written = Vec::new();
     for line in text.lines() {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        match line {
+        match line.split('#').next().unwrap_or_default().trim() {
             "events {" => context = Context::new("events"),
             "http {" => context = Context::new("http"),
             "}" => context = Context::new("main"),
-            _ => {
+            line => {
                 if let Some(directive) = line.strip_suffix(';') {
-                    found.push((context.clone(), directive.to_owned()));
+                    written.push((context.clone(), directive.to_owned()));
                 }
             }
         }
     }
-    found
+    written
 }
 
 #[test]
@@ -40,10 +39,10 @@ fn stock_is_what_debian_ships() {
         let EffectiveFrom::Directive { name, context } = &row.effective else {
             continue;
         };
-        let found = written
+        let level = written
             .iter()
-            .find(|(place, text)| place == context && text.split_whitespace().next() == Some(name));
-        let level = found.and_then(|(_, text)| row.read_back(Some(text)));
+            .find(|(place, text)| place == context && text.split_whitespace().next() == Some(name))
+            .and_then(|(_, text)| row.read_back(Some(text)));
         assert_eq!(level, row.debian, "{} in /etc/nginx/nginx.conf", row.id);
     }
 }

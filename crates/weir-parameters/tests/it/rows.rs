@@ -136,8 +136,8 @@ fn what_is_written_reads_back_as_the_level_it_was_written_for() {
             let levels = sample_levels(row);
             assert!(!levels.is_empty(), "{} has no level", row.id);
             for level in levels {
-                let found = effective_text(row, &row.directives(&level), &level);
-                let read = row.read_back(found.as_deref());
+                let effective = effective_text(row, &row.directives(&level), &level);
+                let read = row.read_back(effective.as_deref());
                 assert_eq!(read, Some(level), "{kind:?} {}", row.id);
             }
         }
@@ -169,9 +169,8 @@ fn effective_text(row: &Parameter, directives: &[Directive], level: &str) -> Opt
 }
 
 fn is_named(text: &str, name: &str) -> bool {
-    let text = text.strip_prefix("no ").unwrap_or(text);
-    let rest = text.strip_prefix(name);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=']))
+    let directive = text.strip_prefix("no ").unwrap_or(text);
+    directive.strip_prefix(name).is_some_and(|tail| tail.is_empty() || tail.starts_with([' ', '=']))
 }
 
 #[test]
@@ -197,7 +196,7 @@ fn ids_are_found_in_spite_of_typing() {
 }
 
 /// Reads the page that documents the rows of a proxy. Rows that go with every proxy are on nginx's.
-fn page(kind: ProxyKind) -> String {
+fn read_page(kind: ProxyKind) -> String {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let page = match kind {
         Nginx => docs.join("parameters.md"),
@@ -210,7 +209,7 @@ fn page(kind: ProxyKind) -> String {
 fn the_documentation_has_a_line_for_every_row_and_none_beside() {
     let catalog = Catalog::builtin();
     for kind in ProxyKind::started() {
-        let page = page(kind);
+        let page = read_page(kind);
         let mut described = 0;
         let of_all = catalog
             .host_parameters()
@@ -221,8 +220,9 @@ fn the_documentation_has_a_line_for_every_row_and_none_beside() {
             described += 1;
         }
         // Tables of parameters have four columns.
-        let is_row = |line: &&str| line.starts_with("| `") && line.matches(" |").count() == 4;
-        assert_eq!(page.lines().filter(is_row).count(), described, "{kind:?}");
+        let rows =
+            page.lines().filter(|line| line.starts_with("| `") && line.matches(" |").count() == 4);
+        assert_eq!(rows.count(), described, "{kind:?}");
         for row in catalog.parameters(kind) {
             let keys = row.controllers.values().flat_map(Spelling::all);
             for key in keys.map(|of| format!("{}`", of.key)) {
@@ -252,13 +252,12 @@ fn assert_described(row: &Parameter, page: &str) {
 
 #[test]
 fn defaults_are_those_of_the_version() {
-    let of = |program| Catalog::builtin().for_proxy(Nginx, program);
     for (program, requests, last) in [
         ("nginx/1.18.0", "100", "TLSv1.2"),
         ("nginx/1.19.10", "1000", "TLSv1.2"),
         ("openresty/1.27.1.1", "1000", "TLSv1.3"),
     ] {
-        let catalog = of(program);
+        let catalog = Catalog::builtin().for_proxy(Nginx, program);
         let row = catalog.get(Nginx, "keepalive_requests").unwrap();
         assert_eq!(row.read_back(None).as_deref(), Some(requests), "{program}");
         let defaults = catalog.defaults(Nginx);
@@ -269,7 +268,8 @@ fn defaults_are_those_of_the_version() {
     let settings = Catalog::builtin().complete(Nginx, &Default::default());
     assert_eq!(settings.get("keepalive_requests"), None);
     assert_eq!(settings["gzip"], "off");
-    let settings = of("nginx/1.18.0").complete(Nginx, &Default::default());
+    let old = Catalog::builtin().for_proxy(Nginx, "nginx/1.18.0");
+    let settings = old.complete(Nginx, &Default::default());
     assert_eq!(settings["keepalive_requests"], "100");
     #[rustfmt::skip]
     let rows = [
@@ -283,12 +283,12 @@ fn defaults_are_those_of_the_version() {
     for (kind, program, id, level) in rows {
         let catalog = Catalog::builtin().for_proxy(kind, program);
         let defaults = catalog.complete(kind, &Default::default());
-        let found = defaults.get(id).map(String::as_str);
-        assert_eq!(found, level, "{program}: {id}");
+        let default = defaults.get(id).map(String::as_str);
+        assert_eq!(default, level, "{program}: {id}");
         let open = Catalog::builtin().complete(kind, &Default::default());
         assert_eq!(open.get(id), None, "{id}");
     }
     // Others keep theirs.
     let caddys = Catalog::builtin().defaults(ProxyKind::Caddy);
-    assert_eq!(of("nginx/1.18.0").defaults(ProxyKind::Caddy), caddys);
+    assert_eq!(old.defaults(ProxyKind::Caddy), caddys);
 }

@@ -40,12 +40,12 @@ fn stock_settings_conflict_with_nothing() {
 
 #[test]
 fn more_connections_than_descriptors_is_an_error_until_the_limit_is_raised() {
-    let found = conflicts(&[("worker_connections", "4096")], &ProxyRole::ReverseProxy);
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].severity, Severity::Error);
-    assert_eq!(found[0].ids, ["worker_connections"]);
+    let broken = conflicts(&[("worker_connections", "4096")], &ProxyRole::ReverseProxy);
+    assert_eq!(broken.len(), 1);
+    assert_eq!(broken[0].severity, Severity::Error);
+    assert_eq!(broken[0].ids, ["worker_connections"]);
     assert!(
-        found[0]
+        broken[0]
             .message
             .starts_with("`worker_connections` 4096 is above the descriptor limit 1024:")
     );
@@ -64,9 +64,9 @@ fn a_setting_without_effect_is_a_warning() {
         &[("origin_keepalive_requests", "100")],
     ];
     for settings in cases {
-        let found = conflicts(settings, &ProxyRole::ReverseProxy);
-        assert_eq!(found.len(), 1, "{settings:?}");
-        assert_eq!(found[0].severity, Severity::Warning);
+        let broken = conflicts(settings, &ProxyRole::ReverseProxy);
+        assert_eq!(broken.len(), 1, "{settings:?}");
+        assert_eq!(broken[0].severity, Severity::Warning);
     }
     assert_eq!(conflicts(&[("open_file_cache", "max=10")], &FILES), []);
     let proxied = conflicts(&[("open_file_cache", "max=10")], &ProxyRole::ReverseProxy);
@@ -76,85 +76,83 @@ fn a_setting_without_effect_is_a_warning() {
 /// A user's configuration may have `gzip on` in any block, and a descriptor limit too.
 #[test]
 fn nothing_is_taken_for_granted_of_a_configuration_of_the_users() {
-    let found = |settings: &[(&str, &str)]| {
-        let (settings, role) = (owned(settings), ProxyRole::ReverseProxy);
-        Catalog::builtin().conflicts(Nginx, &settings, &role, Unsaid::Users)
-    };
     for silent in [
         &[("gzip_comp_level", "5")][..],
         &[("worker_connections", "4096")],
         &[("origin_keepalive_requests", "100")],
     ] {
-        assert_eq!(found(silent), [], "{silent:?}");
+        assert_eq!(conflicts_of_users(silent), [], "{silent:?}");
     }
     for said in [
         &[("gzip_comp_level", "5"), ("gzip", "off")][..],
         &[("worker_connections", "4096"), ("worker_rlimit_nofile", "512")],
         &[("open_file_cache", "max=10")],
     ] {
-        assert_eq!(found(said).len(), 1, "{said:?}");
+        assert_eq!(conflicts_of_users(said).len(), 1, "{said:?}");
     }
+}
+
+fn conflicts_of_users(settings: &[(&str, &str)]) -> Vec<Conflict> {
+    let (settings, role) = (owned(settings), ProxyRole::ReverseProxy);
+    Catalog::builtin().conflicts(Nginx, &settings, &role, Unsaid::Users)
 }
 
 #[test]
 fn a_rule_may_be_about_some_of_its_row_s_levels() {
-    let catalog = Catalog::builtin();
-    let found = |transport: &str, (id, level): (&str, &str)| {
-        let settings = [("transport", transport), (id, level)]
-            .map(|(id, level)| (id.to_owned(), level.to_owned()));
-        catalog.conflicts(Haproxy, &settings.into(), &ProxyRole::ReverseProxy, UNSAID)
-    };
-    let broken = found("sockmap", ("splice_response", "on"));
+    let broken = haproxy_conflicts("sockmap", "splice_response", "on");
     assert_eq!(broken.len(), 1, "{broken:?}");
     assert_eq!(broken[0].severity, Severity::Error);
     let begins = "`splice_response` does not work while `transport` is `sockmap`: ";
     assert!(broken[0].message.starts_with(begins), "{broken:?}");
-    assert_eq!(found("sockmap-inbound", ("splice_auto", "on")).len(), 1);
+    assert_eq!(haproxy_conflicts("sockmap-inbound", "splice_auto", "on").len(), 1);
 
-    assert_eq!(found("sockmap", ("splice_response", "off")), []);
-    assert_eq!(found("sockmap-inbound", ("splice_response", "on")), []);
-    assert_eq!(found("tcp", ("splice_auto", "on")), []);
+    assert_eq!(haproxy_conflicts("sockmap", "splice_response", "off"), []);
+    assert_eq!(haproxy_conflicts("sockmap-inbound", "splice_response", "on"), []);
+    assert_eq!(haproxy_conflicts("tcp", "splice_auto", "on"), []);
 
-    let words = |id| {
-        let row = catalog.get(Haproxy, id).unwrap();
-        row.constraints[0].words()
-    };
+    let catalog = Catalog::builtin();
+    let row = catalog.get(Haproxy, "splice_response").unwrap();
     assert_eq!(
-        words("splice_response"),
+        row.constraints[0].words(),
         "`on` not while `transport` is sockmap or sockmap-outbound"
     );
 }
 
+fn haproxy_conflicts(transport: &str, id: &str, level: &str) -> Vec<Conflict> {
+    let settings = owned(&[("transport", transport), (id, level)]);
+    Catalog::builtin().conflicts(Haproxy, &settings, &ProxyRole::ReverseProxy, UNSAID)
+}
+
 #[test]
 fn a_proxy_that_serves_files_has_no_origin_to_keep() {
-    let found = conflicts(&[("origin_keepalive", "32")], &FILES);
-    assert_eq!(found[0].severity, Severity::Error);
+    let broken = conflicts(&[("origin_keepalive", "32")], &FILES);
+    assert_eq!(broken[0].severity, Severity::Error);
 }
 
 #[test]
 fn a_gateway_takes_two_of_everything_per_client() {
     let catalog = Catalog::builtin();
-    let one = stock_with(&[("worker_processes", "1")]);
-    let limits = |settings: &Settings, role: &ProxyRole| {
-        catalog.client_limits(Nginx, settings, role, means(4, 0))
-    };
-    let expected = crate::rules::limits;
-    assert_eq!(limits(&one, &ProxyRole::ReverseProxy), expected(384, 512));
-    assert_eq!(limits(&one, &FILES), expected(768, 512));
+    let single_worker = stock_with(&[("worker_processes", "1")]);
+    assert_eq!(client_limits(&single_worker, &ProxyRole::ReverseProxy), limits(384, 512));
+    assert_eq!(client_limits(&single_worker, &FILES), limits(768, 512));
     let auto = catalog.stock(Nginx);
     let proxy = ProxyRole::ReverseProxy;
-    assert_eq!(limits(&auto, &proxy), expected(4 * 384, 4 * 512));
-    assert_eq!(limits(&Settings::new(), &proxy), expected(256, 512));
+    assert_eq!(client_limits(&auto, &proxy), limits(4 * 384, 4 * 512));
+    assert_eq!(client_limits(&Settings::new(), &proxy), limits(256, 512));
+}
+
+fn client_limits(settings: &Settings, role: &ProxyRole) -> Option<ClientLimits> {
+    Catalog::builtin().client_limits(Nginx, settings, role, means(4, 0))
 }
 
 #[test]
 fn connections_that_ask_nothing_take_one_of_everything_in_every_role() {
     let catalog = Catalog::builtin();
-    let one = stock_with(&[("worker_processes", "1")]);
+    let single_worker = stock_with(&[("worker_processes", "1")]);
     for (role, held, connections, descriptors) in
         [(&ProxyRole::ReverseProxy, 700, 34, 162), (&FILES, 700, 68, 162), (&FILES, 5000, 0, 0)]
     {
-        let limits = catalog.client_limits(Nginx, &one, role, means(4, held));
+        let limits = catalog.client_limits(Nginx, &single_worker, role, means(4, held));
         assert_eq!(limits, self::limits(connections, descriptors), "{held} held");
     }
 }
@@ -205,39 +203,41 @@ fn rows_that_contradict_themselves_are_refused() {
 #[test]
 fn workers_are_known_where_they_are_a_number() {
     let catalog = Catalog::builtin();
-    let workers = |level| catalog.workers(Nginx, &stock_with(&[("worker_processes", level)]));
-    assert_eq!((workers("3"), workers("auto")), (Some(3), None));
+    let [fixed, auto] = ["3", "auto"]
+        .map(|level| catalog.workers(Nginx, &stock_with(&[("worker_processes", level)])));
+    assert_eq!((fixed, auto), (Some(3), None));
 }
 
 #[test]
 fn kernel_settings_are_judged_with_those_of_the_proxy() {
-    let warned = |settings: &[(&str, &str)]| {
-        let found = conflicts(settings, &ProxyRole::ReverseProxy);
-        found.into_iter().map(|c| (c.severity, c.ids, c.message)).collect::<Vec<_>>()
-    };
-    let (severity, ids, message) = &warned(&[("net.core.somaxconn", "32768")])[0];
+    let (severity, ids, message) = &list_warnings(&[("net.core.somaxconn", "32768")])[0];
     assert_eq!(*severity, Severity::Warning);
     assert_eq!(ids, &["net.core.somaxconn", "backlog"]);
     let begins = "`net.core.somaxconn` 32768 is above `backlog` 511: ";
     assert!(message.starts_with(begins), "{message}");
 
-    let (_, ids, message) = &warned(&[("backlog", "32768")])[0];
+    let (_, ids, message) = &list_warnings(&[("backlog", "32768")])[0];
     assert_eq!(ids, &["backlog", "net.core.somaxconn"]);
     let begins = "`backlog` 32768 is above the kernel's default of `net.core.somaxconn` 4096: ";
     assert!(message.starts_with(begins), "{message}");
 
     let both = [("backlog", "32768"), ("net.core.somaxconn", "32768")];
-    assert_eq!(warned(&both), []);
+    assert_eq!(list_warnings(&both), []);
     let old = Catalog::builtin().for_kernel("4.19.0-25-amd64");
     let settings = stock_with(&[("backlog", "1024")]);
-    let found = old.conflicts(Nginx, &settings, &ProxyRole::ReverseProxy, UNSAID);
-    assert!(found[0].message.contains("`net.core.somaxconn` 128"));
+    let broken = old.conflicts(Nginx, &settings, &ProxyRole::ReverseProxy, UNSAID);
+    assert!(broken[0].message.contains("`net.core.somaxconn` 128"));
 
     let syn = [("net.ipv4.tcp_max_syn_backlog", "4096"), ("net.ipv4.tcp_syncookies", "0")];
-    let (_, _, message) = &warned(&syn[..1])[0];
-    let said = "has no effect while `net.ipv4.tcp_syncookies` is `1`";
-    assert!(message.contains(said), "{message}");
-    assert_eq!(warned(&syn), []);
+    let (_, _, message) = &list_warnings(&syn[..1])[0];
+    let no_effect = "has no effect while `net.ipv4.tcp_syncookies` is `1`";
+    assert!(message.contains(no_effect), "{message}");
+    assert_eq!(list_warnings(&syn), []);
+}
+
+fn list_warnings(settings: &[(&str, &str)]) -> Vec<(Severity, Vec<String>, String)> {
+    let broken = conflicts(settings, &ProxyRole::ReverseProxy);
+    broken.into_iter().map(|c| (c.severity, c.ids, c.message)).collect()
 }
 
 #[test]
@@ -260,11 +260,11 @@ fn what_the_kernel_would_refuse_is_an_error() {
             "`rlimit_nofile` 1048576 is above `fs.nr_open` 65536: ",
         ),
     ] {
-        let found = conflicts(settings, &ProxyRole::ReverseProxy);
-        let broken = found
+        let conflicting = conflicts(settings, &ProxyRole::ReverseProxy);
+        let broken = conflicting
             .iter()
             .find(|c| c.message.starts_with(begins))
-            .unwrap_or_else(|| panic!("{begins}: {found:?}"));
+            .unwrap_or_else(|| panic!("{begins}: {conflicting:?}"));
         assert_eq!(broken.severity, Severity::Error);
     }
     let lower = [
@@ -279,32 +279,36 @@ fn the_limit_that_the_proxy_is_started_with_is_a_limit_of_its_connections() {
     let raised = [("worker_connections", "4096"), ("rlimit_nofile", "4096")];
     assert_eq!(conflicts(&raised, &ProxyRole::ReverseProxy), []);
     let too_low = [("worker_connections", "4096"), ("rlimit_nofile", "2048")];
-    let found = conflicts(&too_low, &ProxyRole::ReverseProxy);
-    assert_eq!(found[0].ids, ["worker_connections", "rlimit_nofile"]);
+    let broken = conflicts(&too_low, &ProxyRole::ReverseProxy);
+    assert_eq!(broken[0].ids, ["worker_connections", "rlimit_nofile"]);
     // The proxy's own directive comes after what it was started with.
-    let own = [
+    let directive = [
         ("worker_connections", "4096"),
         ("rlimit_nofile", "2048"),
         ("worker_rlimit_nofile", "8192"),
     ];
-    assert_eq!(conflicts(&own, &ProxyRole::ReverseProxy), []);
-    let one = stock_with(&[("worker_processes", "1"), ("rlimit_nofile", "400")]);
-    let limits =
-        Catalog::builtin().client_limits(Nginx, &one, &ProxyRole::ReverseProxy, means(4, 0));
+    assert_eq!(conflicts(&directive, &ProxyRole::ReverseProxy), []);
+    let single_worker = stock_with(&[("worker_processes", "1"), ("rlimit_nofile", "400")]);
+    let limits = Catalog::builtin().client_limits(
+        Nginx,
+        &single_worker,
+        &ProxyRole::ReverseProxy,
+        means(4, 0),
+    );
     assert_eq!(limits.map(|limits| limits.descriptors), Some(200));
 }
 
 /// HAProxy's threads share one process, which raises its descriptor limit to the hard one by itself.
 #[test]
 fn threads_of_one_process_share_its_connections() {
-    let limits = |settings: &[(&str, &str)]| {
-        let (settings, role) = (owned(settings), ProxyRole::ReverseProxy);
-        Catalog::builtin().client_limits(Haproxy, &settings, &role, means(8, 100))
-    };
-    let expected = crate::rules::limits;
     let threads = ("nbthread", "8");
-    let (maxconn, own) = (("maxconn", "2000"), ("ulimit_n", "4100"));
-    assert_eq!(limits(&[maxconn, threads]), expected(1900, 262_094));
-    assert_eq!(limits(&[maxconn, own]), expected(1900, 2000));
-    assert_eq!(limits(&[threads]), None, "HAProxy computes its maxconn");
+    let (maxconn, ulimit) = (("maxconn", "2000"), ("ulimit_n", "4100"));
+    assert_eq!(haproxy_limits(&[maxconn, threads]), limits(1900, 262_094));
+    assert_eq!(haproxy_limits(&[maxconn, ulimit]), limits(1900, 2000));
+    assert_eq!(haproxy_limits(&[threads]), None, "HAProxy computes its maxconn");
+}
+
+fn haproxy_limits(settings: &[(&str, &str)]) -> Option<ClientLimits> {
+    let (settings, role) = (owned(settings), ProxyRole::ReverseProxy);
+    Catalog::builtin().client_limits(Haproxy, &settings, &role, means(8, 100))
 }

@@ -42,9 +42,8 @@ fn with(rows: &[(&str, &str)]) -> Catalog {
 #[test]
 fn they_are_rows_like_the_others() {
     let catalog = with(&[("a.yaml", SYSCTL), ("b.yaml", DIRECTIVE)]);
-    let scope = |id| catalog.scope(Nginx, id);
-    assert_eq!(scope("net.ipv4.tcp_rto_min_us"), Some(Scope::KernelNetns));
-    assert_eq!(scope("proxy_socket_keepalive"), Some(Scope::ProxyDirective));
+    assert_eq!(catalog.scope(Nginx, "net.ipv4.tcp_rto_min_us"), Some(Scope::KernelNetns));
+    assert_eq!(catalog.scope(Nginx, "proxy_socket_keepalive"), Some(Scope::ProxyDirective));
     assert_eq!(catalog.nearest(Nginx, "tcp_rto_min"), Some("net.ipv4.tcp_rto_min_us"));
     assert_eq!(catalog.defaults(Nginx)["proxy_socket_keepalive"], "off");
     assert_eq!(catalog.workers(Nginx, &Settings::new()), Some(1));
@@ -111,7 +110,6 @@ fn the_example_in_the_documentation_is_one() {
         .find(|part| part.starts_with("yaml\nproxy: nginx\n"))
         .and_then(|part| part.strip_prefix("yaml\n"));
     let catalog = with(&[("docs/parameters.md", example.expect("an example"))]);
-    let scope = |id| catalog.scope(Nginx, id);
-    assert_eq!(scope("net.ipv4.tcp_rto_min_us"), Some(Scope::KernelNetns));
-    assert_eq!(scope("proxy_socket_keepalive"), Some(Scope::ProxyDirective));
+    assert_eq!(catalog.scope(Nginx, "net.ipv4.tcp_rto_min_us"), Some(Scope::KernelNetns));
+    assert_eq!(catalog.scope(Nginx, "proxy_socket_keepalive"), Some(Scope::ProxyDirective));
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Whose;
 use super::rows::{Counter, Rows, Why, absent};
 use super::source::{Files, Source, named, number, pressure};
-use super::told::Told;
+use super::told::PodFiles;
 use crate::throttle::{MOUNT, is_bounded};
 
 /// Memory limits of version 1 from this value on mean unlimited (`PAGE_COUNTER_MAX`, rounded to pages of any size).
@@ -47,14 +47,14 @@ impl Groups {
     }
 
     /// Opens the group of a pod's container, which sees its own group as the root.
-    pub(super) fn of_pod(told: &Told) -> Groups {
+    pub(super) fn of_pod(told: &PodFiles) -> Groups {
         let mount = Path::new(MOUNT);
         let folders = CONTROLLERS
             .map(|name| mount.join(name))
             .into_iter()
             .chain([mount.to_owned()])
             .collect();
-        let files = Files::Told(told.clone());
+        let files = Files::PodFiles(told.clone());
         Groups(vec![Group::open(&files, "/".to_owned(), &folders)])
     }
 
@@ -62,11 +62,10 @@ impl Groups {
         let mut folders: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
         for text in texts {
             for (tops, path) in text.lines().filter_map(|line| hierarchy(mount, line)) {
-                let own = Path::new(path.trim_start_matches('/'));
-                for (top, (depth, above)) in tops
-                    .iter()
-                    .flat_map(|top| own.ancestors().enumerate().map(move |each| (top, each)))
-                {
+                let group_path = Path::new(path.trim_start_matches('/'));
+                for (top, (depth, above)) in tops.iter().flat_map(|top| {
+                    group_path.ancestors().enumerate().map(move |ancestor| (top, ancestor))
+                }) {
                     let folder = top.join(above);
                     let is_own = depth == 0 && above != Path::new("") && folder.is_dir();
                     if is_own || is_bounded(&folder) {
@@ -76,8 +75,9 @@ impl Groups {
                 }
             }
         }
-        let each = folders.into_iter();
-        Groups(each.map(|(path, folders)| Group::open(&Files::Here, path, &folders)).collect())
+        let groups =
+            folders.into_iter().map(|(path, folders)| Group::open(&Files::Here, path, &folders));
+        Groups(groups.collect())
     }
 
     pub(super) fn read(&mut self, whose: &Whose, rows: &mut Rows<'_>) {
@@ -107,27 +107,20 @@ fn hierarchy<'a>(mount: &Path, line: &'a str) -> Option<(Vec<PathBuf>, &'a str)>
 
 impl Group {
     fn open(files: &Files, path: String, folders: &BTreeSet<PathBuf>) -> Group {
-        let first = |names: &[&str]| {
-            names
-                .iter()
-                .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
-                .into_iter()
-                .find(|path| files.exists(path))
-                .map(|path| files.open(path))
-        };
-        let is_controlled = first(&["cpu.max", "cpu.stat", "cpu.cfs_quota_us"]).is_some();
+        let is_controlled =
+            open_first(files, folders, &["cpu.max", "cpu.stat", "cpu.cfs_quota_us"]).is_some();
         Group {
             path,
             is_unbounded: !is_controlled && matches!(files, Files::Here),
-            cpu_max: first(&["cpu.max"]),
-            cpu_stat: first(&["cpu.stat"]),
-            cpu_usage: first(&["cpuacct.usage"]),
-            cpu_quota: first(&["cpu.cfs_quota_us"]),
-            cpu_period: first(&["cpu.cfs_period_us"]),
-            cpu_pressure: first(&["cpu.pressure"]),
-            memory: first(&["memory.current", "memory.usage_in_bytes"]),
-            memory_most: first(&["memory.max", "memory.limit_in_bytes"]),
-            oom: first(&["memory.events", "memory.oom_control"]),
+            cpu_max: open_first(files, folders, &["cpu.max"]),
+            cpu_stat: open_first(files, folders, &["cpu.stat"]),
+            cpu_usage: open_first(files, folders, &["cpuacct.usage"]),
+            cpu_quota: open_first(files, folders, &["cpu.cfs_quota_us"]),
+            cpu_period: open_first(files, folders, &["cpu.cfs_period_us"]),
+            cpu_pressure: open_first(files, folders, &["cpu.pressure"]),
+            memory: open_first(files, folders, &["memory.current", "memory.usage_in_bytes"]),
+            memory_most: open_first(files, folders, &["memory.max", "memory.limit_in_bytes"]),
+            oom: open_first(files, folders, &["memory.events", "memory.oom_control"]),
         }
     }
 
@@ -135,27 +128,21 @@ impl Group {
         let (quota, period) = self.quota();
         let stat = read(&mut self.cpu_stat, "cpu.stat", |text| Some(text.to_owned()));
         let is_unbounded = self.is_unbounded;
-        let of_stat = |of: &dyn Fn(&str) -> Option<u64>| -> Counter {
-            if is_unbounded {
-                return Ok(0);
-            }
-            let text = stat.as_ref().map_err(Why::clone)?;
-            of(text).ok_or_else(|| "its cpu.stat does not have it".into())
-        };
-        let throttled_us = of_stat(&|text| {
+        let throttled_us = find_in_stat(&stat, is_unbounded, |text| {
             named(text, "throttled_usec").or_else(|| Some(named(text, "throttled_time")? / 1000))
         });
+        let throttled = find_in_stat(&stat, is_unbounded, |text| named(text, "nr_throttled"));
         let usage = match &mut self.cpu_usage {
             Some(usage) => usage.parsed(|text| Some(number(text, 0)? / 1000)),
             None if is_unbounded => Err("the group has no cpu.stat".into()),
-            None => of_stat(&|text| named(text, "usage_usec")),
+            None => find_in_stat(&stat, is_unbounded, |text| named(text, "usage_usec")),
         };
         let memory = read(&mut self.memory, "memory controller", |text| number(text, 0));
         let most = read(&mut self.memory_most, "memory controller", limit);
         [
             ("quota_us", quota),
             ("period_us", period),
-            ("throttled", of_stat(&|text| named(text, "nr_throttled"))),
+            ("throttled", throttled),
             ("throttled_us", throttled_us),
             ("usage_us", usage),
             ("memory_bytes", memory),
@@ -167,15 +154,17 @@ impl Group {
 
     /// Returns quota and period; the quota is absent if unlimited.
     fn quota(&mut self) -> (Counter, Counter) {
-        let none = |quota: Option<u64>| quota.map_or_else(absent, Ok);
         if let Some(both) = &mut self.cpu_max {
             let quota = both.parsed(|text| Some(number(text, 0)));
-            return (quota.and_then(none), both.parsed(|text| number(text, 1)));
+            return (
+                quota.and_then(|quota| quota.map_or_else(absent, Ok)),
+                both.parsed(|text| number(text, 1)),
+            );
         }
         // -1 is none.
         let quota = read(&mut self.cpu_quota, "cpu controller", |text| Some(number(text, 0)));
         let period = read(&mut self.cpu_period, "cpu controller", |text| number(text, 0));
-        (quota.and_then(none), period)
+        (quota.and_then(|quota| quota.map_or_else(absent, Ok)), period)
     }
 }
 
@@ -183,11 +172,28 @@ impl Group {
 fn limit(text: &str) -> Option<Option<u64>> {
     match text.trim() {
         "max" => Some(None),
-        bytes => {
-            let bytes = bytes.parse().ok()?;
-            Some(Some(bytes).filter(|bytes| *bytes < NO_LIMIT))
-        }
+        bytes => Some(Some(bytes.parse().ok()?).filter(|bytes| *bytes < NO_LIMIT)),
     }
+}
+
+fn find_in_stat(
+    stat: &Result<String, Why>,
+    is_unbounded: bool,
+    find: impl Fn(&str) -> Option<u64>,
+) -> Counter {
+    if is_unbounded {
+        return Ok(0);
+    }
+    let text = stat.as_ref().map_err(Why::clone)?;
+    find(text).ok_or_else(|| "its cpu.stat does not have it".into())
+}
+
+fn open_first(files: &Files, folders: &BTreeSet<PathBuf>, names: &[&str]) -> Option<Source> {
+    names
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .find(|path| files.exists(path))
+        .map(|path| files.open(path))
 }
 
 fn read<T>(

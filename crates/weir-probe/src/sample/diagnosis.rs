@@ -200,7 +200,7 @@ impl Diagnosis {
 
     /// Returns information about these connections, except those that have ended meanwhile.
     pub(super) fn connections(&mut self, sockets: &[Socket]) -> io::Result<Vec<Connection>> {
-        let mut found = Vec::new();
+        let mut connections = Vec::new();
         for batch in sockets.chunks(BATCH) {
             let sequence = self.sequence + 1;
             let questions = batch.iter().map(|socket| {
@@ -216,11 +216,11 @@ impl Diagnosis {
             let questions: Vec<Vec<u8>> = questions.collect();
             self.send(&questions)?;
             self.answers(questions.len(), &mut |answer| {
-                let info = answer.get(ANSWER..).and_then(|rest| attribute(rest, INET_DIAG_INFO));
-                found.extend(info.and_then(Connection::of));
+                let info = answer.get(ANSWER..).and_then(|tail| attribute(tail, INET_DIAG_INFO));
+                connections.extend(info.and_then(Connection::of));
             })?;
         }
-        Ok(found)
+        Ok(connections)
     }
 
     /// Returns the number of packets dropped by the root disciplines of all links.
@@ -246,29 +246,29 @@ impl Diagnosis {
     }
 
     /// Receives the answers to this many requests: each is a list, or a single message, or an error that there is none.
-    fn answers(&mut self, questions: usize, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        let mut left = questions;
-        while left > 0 {
+    fn answers(&mut self, questions: usize, handle: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let mut pending = questions;
+        while pending > 0 {
             let (length, _) = match recv(&self.socket, &mut self.datagram[..], RecvFlags::empty()) {
                 Err(rustix::io::Errno::INTR) => continue,
                 received => received?,
             };
-            let mut rest = self.datagram.get(..length).unwrap_or_default();
-            while let Some((kind, flags, sequence, body)) = next(&mut rest) {
+            let mut messages = self.datagram.get(..length).unwrap_or_default();
+            while let Some((kind, flags, sequence, body)) = next(&mut messages) {
                 if sequence != self.sequence {
                     // The end of an answer that nobody waited for.
                     continue;
                 }
                 match kind {
-                    DONE => left = left.saturating_sub(1),
+                    DONE => pending = pending.saturating_sub(1),
                     // One question's is that a socket has gone; a list's is that there is none.
-                    ERROR if questions > 1 => left = left.saturating_sub(1),
+                    ERROR if questions > 1 => pending = pending.saturating_sub(1),
                     ERROR => return Err(refusal(body)),
                     _ => {
-                        each(body);
+                        handle(body);
                         // What is no part of a list is the whole answer.
                         if flags & MULTI == 0 {
-                            left = left.saturating_sub(1);
+                            pending = pending.saturating_sub(1);
                         }
                     }
                 }
@@ -321,18 +321,15 @@ fn refusal(body: &[u8]) -> io::Error {
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    let bytes = bytes.get(at..at + 2)?;
-    Some(u16::from_ne_bytes(bytes.try_into().ok()?))
+    Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    let bytes = bytes.get(at..at + 4)?;
-    Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let bytes = bytes.get(at..at + 8)?;
-    Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 #[cfg(test)]
@@ -342,10 +339,10 @@ mod tests {
     #[test]
     fn messages_and_attributes_are_taken_off_and_cut_ones_end_it() {
         let datagram = [message(7, MULTI, 3, &[1, 2, 3]), vec![0], message(9, 0, 4, &[])].concat();
-        let mut rest = &datagram[..];
-        assert_eq!(next(&mut rest), Some((7, MULTI, 3, &[1, 2, 3][..])));
-        assert_eq!(next(&mut rest), Some((9, 0, 4, &[][..])));
-        assert_eq!(next(&mut rest), None);
+        let mut remaining = &datagram[..];
+        assert_eq!(next(&mut remaining), Some((7, MULTI, 3, &[1, 2, 3][..])));
+        assert_eq!(next(&mut remaining), Some((9, 0, 4, &[][..])));
+        assert_eq!(next(&mut remaining), None);
         assert_eq!(next(&mut &datagram[..18]), None);
         let endless = [0; 32];
         assert_eq!(next(&mut &endless[..]), None);
@@ -362,9 +359,9 @@ mod tests {
         for (at, value) in [(24, 2_u8), (68, 5), (100, 7), (160, 9), (176, 11), (184, 13)] {
             info[at] = value;
         }
-        let found = Connection::of(&info).unwrap();
-        assert_eq!((found.unacked, found.rtt_us, found.retransmits), (2, 5, 7));
-        let later = (found.delivery, found.rwnd_limited_us, found.sndbuf_limited_us);
+        let connection = Connection::of(&info).unwrap();
+        assert_eq!((connection.unacked, connection.rtt_us, connection.retransmits), (2, 5, 7));
+        let later = (connection.delivery, connection.rwnd_limited_us, connection.sndbuf_limited_us);
         assert_eq!(later, (Some(9), Some(11), Some(13)));
         assert_eq!(Connection::of(&info[..160]).unwrap().delivery, None);
         assert_eq!(Connection::of(&info[..90]), None);

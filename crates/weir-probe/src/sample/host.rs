@@ -1,6 +1,6 @@
 //! Tables of the whole host: `cpus`, `host`, `softnet` and `disks`.
 
-use super::rows::{Counter, Rows};
+use super::rows::{Counter, Rows, Why};
 use super::source::{Files, Source, number, pressure};
 
 /// Name prefixes of devices that are not disks: memory, parts of files, and removable media.
@@ -37,7 +37,7 @@ impl HostFiles {
             diskstats: files.open("/proc/diskstats"),
             disks: match files {
                 Files::Here => disks(),
-                Files::Told(_) => Vec::new(),
+                Files::PodFiles(_) => Vec::new(),
             },
             tick_ns: tick_ns(),
         }
@@ -52,16 +52,7 @@ impl HostFiles {
             Err(why) => rows.miss_table("cpus", "", &why),
         }
         let softnet = self.softnet.parsed(softnet);
-        let sum = |name: &str| -> Counter {
-            let softnet = softnet.as_ref().map_err(Clone::clone)?;
-            softnet
-                .iter()
-                .flat_map(|(_, values)| values)
-                .filter(|(own, _)| *own == name)
-                .map(|(_, value)| value.clone())
-                .sum()
-        };
-        let (dropped, squeezed) = (sum("dropped"), sum("squeezed"));
+        let [dropped, squeezed] = ["dropped", "squeezed"].map(|name| sum_softnet(&softnet, name));
         self.read_whole(dropped, squeezed, rows);
         match softnet {
             Ok(cpus) => cpus.into_iter().for_each(|(cpu, values)| {
@@ -85,16 +76,16 @@ impl HostFiles {
         let [switches] = self.stat.named(["ctxt"]);
         let [available] = self.meminfo.named(["MemAvailable"]);
         let files = self.files.text().map(str::to_owned);
-        let of_files = |place: usize| -> Counter {
+        let [files, files_most] = [0, 2].map(|field| {
             let text = files.as_ref().map_err(Clone::clone)?;
-            number(text, place).ok_or_else(|| "/proc/sys/fs/file-nr does not read".into())
-        };
+            number(text, field).ok_or_else(|| "/proc/sys/fs/file-nr does not read".into())
+        });
         let values = [
             ("pressure_cpu_us", cpu.parsed(pressure)),
             ("pressure_memory_us", memory.parsed(pressure)),
             ("pressure_io_us", io.parsed(pressure)),
-            ("files", of_files(0)),
-            ("files_most", of_files(2)),
+            ("files", files),
+            ("files_most", files_most),
             ("mem_available_bytes", available.map(|kib| kib * 1024)),
             ("softnet_dropped", dropped),
             ("softnet_squeezed", squeezed),
@@ -114,46 +105,66 @@ type Named<const N: usize> = (String, [(&'static str, Counter); N]);
 
 /// Parses lines such as `cpu0 11 1 1 100 10 1 1 10 7 7`: user, nice, system, idle, iowait, irq, softirq, steal.
 fn cpus(text: &str, tick_ns: u64) -> Vec<Named<6>> {
-    let lines = text.lines().take_while(|line| line.starts_with("cpu"));
-    let cpu = |line: &str| {
-        let (cpu, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
-        cpu.parse::<u32>().ok()?;
-        let mut fields = ticks.split_ascii_whitespace();
-        let mut next = || Some(fields.next()?.parse::<u64>().ok()? * tick_ns);
-        let (user, nice, system, idle, waiting) = (next()?, next()?, next()?, next()?, next()?);
-        let (irq, softirq, steal) = (next()?, next()?, next()?);
-        let values = [
-            ("user_ns", Ok(user + nice)),
-            ("system_ns", Ok(system)),
-            ("softirq_ns", Ok(softirq)),
-            ("irq_ns", Ok(irq)),
-            ("steal_ns", Ok(steal)),
-            ("idle_ns", Ok(idle + waiting)),
-        ];
-        Some((cpu.to_owned(), values))
+    text.lines()
+        .take_while(|line| line.starts_with("cpu"))
+        .filter_map(|line| read_cpu(line, tick_ns))
+        .collect()
+}
+
+fn read_cpu(line: &str, tick_ns: u64) -> Option<Named<6>> {
+    let (cpu, ticks) = line.strip_prefix("cpu")?.split_once(' ')?;
+    cpu.parse::<u32>().ok()?;
+    let times: Vec<u64> = ticks
+        .split_ascii_whitespace()
+        .take(8)
+        .map(|ticks| Some(ticks.parse::<u64>().ok()? * tick_ns))
+        .collect::<Option<_>>()?;
+    let [user, nice, system, idle, waiting, irq, softirq, steal] = times[..] else {
+        return None;
     };
-    lines.filter_map(cpu).collect()
+    let values = [
+        ("user_ns", Ok(user + nice)),
+        ("system_ns", Ok(system)),
+        ("softirq_ns", Ok(softirq)),
+        ("irq_ns", Ok(irq)),
+        ("steal_ns", Ok(steal)),
+        ("idle_ns", Ok(idle + waiting)),
+    ];
+    Some((cpu.to_owned(), values))
 }
 
 /// Parses a hexadecimal line for each online CPU; the 13th column is the number of the CPU (since Linux 5.10).
 fn softnet(text: &str) -> Option<Vec<Named<4>>> {
-    let line = |(place, line): (usize, &str)| {
-        let numbers = line.split_ascii_whitespace();
-        let numbers: Result<Vec<u64>, _> =
-            numbers.map(|hex| u64::from_str_radix(hex, 16)).collect();
-        let numbers = numbers.ok()?;
-        let of = |place: usize| numbers.get(place).copied();
-        let cpu = of(12).unwrap_or(place as u64).to_string();
-        let rps = of(9).ok_or_else(|| "softnet_stat has no received_rps on this kernel".into());
-        let values = [
-            ("processed", Ok(of(0)?)),
-            ("dropped", Ok(of(1)?)),
-            ("squeezed", Ok(of(2)?)),
-            ("received_rps", rps),
-        ];
-        Some((cpu, values))
-    };
-    text.lines().enumerate().map(line).collect()
+    text.lines().enumerate().map(|(index, line)| read_softnet(index, line)).collect()
+}
+
+fn read_softnet(index: usize, line: &str) -> Option<Named<4>> {
+    let numbers: Vec<u64> = line
+        .split_ascii_whitespace()
+        .map(|hex| u64::from_str_radix(hex, 16))
+        .collect::<Result<_, _>>()
+        .ok()?;
+    let cpu = numbers.get(12).copied().unwrap_or(index as u64).to_string();
+    let rps = numbers
+        .get(9)
+        .copied()
+        .ok_or_else(|| "softnet_stat has no received_rps on this kernel".into());
+    let values = [
+        ("processed", Ok(*numbers.first()?)),
+        ("dropped", Ok(*numbers.get(1)?)),
+        ("squeezed", Ok(*numbers.get(2)?)),
+        ("received_rps", rps),
+    ];
+    Some((cpu, values))
+}
+
+fn sum_softnet(softnet: &Result<Vec<Named<4>>, Why>, name: &str) -> Counter {
+    let cpus = softnet.as_ref().map_err(Clone::clone)?;
+    cpus.iter()
+        .flat_map(|(_, values)| values)
+        .filter(|(column, _)| *column == name)
+        .map(|(_, value)| value.clone())
+        .sum()
 }
 
 /// Parses `0.52 0.58 0.59 1/467 12345` and returns the first number in hundredths.
@@ -174,18 +185,17 @@ fn disks() -> Vec<String> {
 /// Parses a line such as `8 0 sda reads merged sectors ms writes merged sectors ms in_flight ms weighted …`; `None` if
 /// it is not a whole disk, or an idle one.
 fn disk(line: &str, disks: &[String]) -> Option<Named<6>> {
-    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-    let name = (*fields.get(2)?).to_owned();
-    let of = |place: usize| fields.get(place)?.parse::<u64>().ok();
+    let name = line.split_ascii_whitespace().nth(2)?.to_owned();
+    let (reads, writes) = (number(line, 3)?, number(line, 7)?);
     let values = [
-        ("reads", Ok(of(3)?)),
-        ("writes", Ok(of(7)?)),
-        ("read_bytes", Ok(of(5)? * SECTOR)),
-        ("written_bytes", Ok(of(9)? * SECTOR)),
-        ("io_ms", Ok(of(12)?)),
-        ("weighted_io_ms", Ok(of(13)?)),
+        ("reads", Ok(reads)),
+        ("writes", Ok(writes)),
+        ("read_bytes", Ok(number(line, 5)? * SECTOR)),
+        ("written_bytes", Ok(number(line, 9)? * SECTOR)),
+        ("io_ms", Ok(number(line, 12)?)),
+        ("weighted_io_ms", Ok(number(line, 13)?)),
     ];
-    let is_idle = of(3)? + of(7)? == 0;
+    let is_idle = reads + writes == 0;
     (disks.contains(&name) && !is_idle).then_some((name, values))
 }
 
@@ -201,19 +211,19 @@ mod tests {
     #[test]
     fn cpus_disks_and_packets_are_read_from_their_lines() {
         let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu3 1 2 3 4 5 6 7 8 9 9\nintr 5\n";
-        let found = cpus(text, 10);
-        assert_eq!(found.len(), 1);
-        assert_eq!(values(&found[0]), ("3", vec![30, 30, 70, 60, 80, 90]));
+        let cpu_rows = cpus(text, 10);
+        assert_eq!(cpu_rows.len(), 1);
+        assert_eq!(values(&cpu_rows[0]), ("3", vec![30, 30, 70, 60, 80, 90]));
 
         let text = "0000000a 1 2 0 0 0 0 0 0 3 0 0 00000005\n0000000b 0 0 0 0 0 0 0 0 0\n";
-        let found = softnet(text).unwrap();
-        assert_eq!(values(&found[0]), ("5", vec![10, 1, 2, 3]));
-        assert_eq!(values(&found[1]).0, "1");
+        let softnet_rows = softnet(text).unwrap();
+        assert_eq!(values(&softnet_rows[0]), ("5", vec![10, 1, 2, 3]));
+        assert_eq!(values(&softnet_rows[1]).0, "1");
         assert!(softnet("nonsense\n").is_none());
 
         let line = " 254 0 vda 7 1 16 3 5 2 8 4 0 11 12 0 0 0 0";
-        let found = disk(line, &["vda".to_owned()]).unwrap();
-        assert_eq!(values(&found), ("vda", vec![7, 5, 8192, 4096, 11, 12]));
+        let disk_row = disk(line, &["vda".to_owned()]).unwrap();
+        assert_eq!(values(&disk_row), ("vda", vec![7, 5, 8192, 4096, 11, 12]));
         assert!(disk(line, &[]).is_none(), "a part of a disk");
         assert_eq!(load("0.52 0.58 0.59 1/467 12\n"), Some(52));
     }

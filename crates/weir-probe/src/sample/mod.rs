@@ -27,7 +27,7 @@ pub use namespace::Namespace;
 use processes::TaskTable;
 use rows::Rows;
 use source::Files;
-pub use told::{END, SCRIPT, TABLES, Told};
+pub use told::{END, PodFiles, SCRIPT, TABLES};
 
 /// Value of the key `role` for the generator.
 pub const GENERATOR: &str = "generator";
@@ -40,7 +40,7 @@ const SHARED: &str = "shared";
 
 /// A role on a host, with the processes and the namespace to sample.
 #[derive(Debug)]
-pub struct Place {
+pub struct SampledRole {
     /// [`GENERATOR`], [`PROXY`] or [`ORIGIN`].
     pub role: &'static str,
     /// Arm of the role; empty if it belongs to none.
@@ -59,7 +59,7 @@ pub enum Tasks {
     /// Threads of this process whose names begin with this prefix.
     Threads(&'static str),
     /// Processes of a pod's container, as printed by its shell.
-    Told(Told),
+    PodFiles(PodFiles),
 }
 
 /// Role and arm to which counters belong.
@@ -82,7 +82,7 @@ pub struct Sampler {
 
 impl Sampler {
     /// Opens everything that can be opened. [`Sampler::missing`] lists the rest after the first reading.
-    pub fn open(places: Vec<Place>) -> Sampler {
+    pub fn open(places: Vec<SampledRole>) -> Sampler {
         let mut sampler = Sampler {
             host: Some(HostFiles::open(&Files::Here)),
             namespaces: Vec::new(),
@@ -98,7 +98,7 @@ impl Sampler {
             let pids: &[u32] = match &place.tasks {
                 Tasks::Processes(pids) => pids,
                 Tasks::Threads(_) => &[std::process::id()],
-                Tasks::Told(_) => &[],
+                Tasks::PodFiles(_) => &[],
             };
             sampler.groups.push((whose.clone(), Groups::of(pids)));
             sampler.tasks.push((whose, TaskTable::open(place.tasks)));
@@ -108,13 +108,13 @@ impl Sampler {
 
     /// Creates the readers for a pod of a proxy, from the output of its shell. There must have been output before,
     /// because the files of its control group are looked up here. Counters of the pod's node are read if `has_node`.
-    pub fn of_pod(told: &Told, arm: &str, has_node: bool) -> Sampler {
+    pub fn of_pod(told: &PodFiles, arm: &str, has_node: bool) -> Sampler {
         let whose = Whose { role: PROXY, arm: arm.to_owned() };
-        let files = Files::Told(told.clone());
+        let files = Files::PodFiles(told.clone());
         Sampler {
             host: has_node.then(|| HostFiles::open(&files)),
             namespaces: vec![(whose.clone(), Namespace::of_pod(told))],
-            tasks: vec![(whose.clone(), TaskTable::open(Tasks::Told(told.clone())))],
+            tasks: vec![(whose.clone(), TaskTable::open(Tasks::PodFiles(told.clone())))],
             groups: vec![(whose, Groups::of_pod(told))],
             missing: BTreeMap::new(),
         }
@@ -122,9 +122,11 @@ impl Sampler {
 
     /// Adds a namespace. One that several places share is read once, and belongs to none of them alone.
     fn add_namespace(&mut self, whose: Whose, namespace: Namespace) {
-        let known = self.namespaces.iter_mut();
-        let mut same =
-            known.map(|(whose, known)| (whose, &*known)).filter(|(_, known)| known.is(&namespace));
+        let mut same = self
+            .namespaces
+            .iter_mut()
+            .map(|(whose, known)| (whose, &*known))
+            .filter(|(_, known)| known.is(&namespace));
         let Some((known, _)) = same.next() else {
             return self.namespaces.push((whose, namespace));
         };

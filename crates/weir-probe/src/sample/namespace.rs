@@ -13,7 +13,7 @@ use super::owner::{Drops, Owned, Owner};
 use super::pace::Pace;
 use super::rows::{Counter, Rows, Why, absent};
 use super::source::{Files, Source, named, unread};
-use super::told::{NOT_TOLD, Told};
+use super::told::{NOT_TOLD, PodFiles};
 use crate::network::counter;
 
 /// Maximum number of connections of each side that are inspected.
@@ -84,36 +84,31 @@ struct Side {
 impl Namespace {
     /// Opens the network namespace of the calling thread.
     pub fn of_this_thread() -> Namespace {
-        let asked = |opened: io::Result<Diagnosis>| {
-            opened.map_err(|error| Why::from(format!("cannot ask the kernel: {error}")))
-        };
         Namespace {
             id: stat("/proc/thread-self/ns/net").ok().map(|found| found.st_ino),
-            sockets: asked(Diagnosis::of_sockets()),
-            links: asked(Diagnosis::of_links()),
+            sockets: map_refusal(Diagnosis::of_sockets()),
+            links: map_refusal(Diagnosis::of_links()),
             // `/proc/net` is the namespace of the process's first thread; what is open stays the namespace's.
             ..Namespace::of(&Files::Here, "/proc/thread-self/net")
         }
     }
 
     /// Opens the network namespace of a pod. Its sockets cannot be listed.
-    pub(super) fn of_pod(told: &Told) -> Namespace {
-        Namespace::of(&Files::Told(told.clone()), "/proc/net")
+    pub(super) fn of_pod(told: &PodFiles) -> Namespace {
+        Namespace::of(&Files::PodFiles(told.clone()), "/proc/net")
     }
 
     fn of(files: &Files, folder: &str) -> Namespace {
-        let open = |name: &str| files.open(format!("{folder}/{name}"));
-        let setting = |name: &str| files.open(format!("/proc/sys/net/{name}"));
         Namespace {
             id: None,
-            netstat: open("netstat"),
-            snmp: open("snmp"),
-            sockstat: open("sockstat"),
-            device: open("dev"),
-            ports: setting("ipv4/ip_local_port_range"),
-            conntrack: setting("netfilter/nf_conntrack_count"),
-            conntrack_most: setting("netfilter/nf_conntrack_max"),
-            conntrack_stat: open("stat/nf_conntrack"),
+            netstat: files.open(format!("{folder}/netstat")),
+            snmp: files.open(format!("{folder}/snmp")),
+            sockstat: files.open(format!("{folder}/sockstat")),
+            device: files.open(format!("{folder}/dev")),
+            ports: files.open("/proc/sys/net/ipv4/ip_local_port_range"),
+            conntrack: files.open("/proc/sys/net/netfilter/nf_conntrack_count"),
+            conntrack_most: files.open("/proc/sys/net/netfilter/nf_conntrack_max"),
+            conntrack_stat: files.open(format!("{folder}/stat/nf_conntrack")),
             sockets: Err(NOT_TOLD.into()),
             links: Err(NOT_TOLD.into()),
             pace: Pace::default(),
@@ -153,18 +148,13 @@ impl Namespace {
     /// Replaces values of the namespace by those of the owner's sockets. Counts of opened connections become unknown:
     /// the kernel does not count them per process.
     fn keep_owned(&mut self, values: &mut [(&'static str, Counter)], dropped: Result<u64, Why>) {
-        let owned = |count: Option<u64>| count.map_or_else(absent, Ok);
         let [overflows, drops] = &mut self.drops;
-        let own = |drops: &mut Drops, all: &Counter| {
-            let (dropped, all) = (dropped.clone()?, all.clone()?);
-            Ok(drops.counted(dropped, all))
-        };
         for (column, value) in values {
             *value = match *column {
-                "listen_overflows" => own(overflows, value),
-                "listen_drops" => own(drops, value),
-                "time_wait" => owned(self.owned.time_wait),
-                "in_use" => owned(self.owned.in_use),
+                "listen_overflows" => count_own(overflows, &dropped, value),
+                "listen_drops" => count_own(drops, &dropped, value),
+                "time_wait" => self.owned.time_wait.map_or_else(absent, Ok),
+                "in_use" => self.owned.in_use.map_or_else(absent, Ok),
                 "active_opens" | "passive_opens" => {
                     Err("others have sockets in the server's network namespace".into())
                 }
@@ -180,29 +170,31 @@ impl Namespace {
             .iter()
             .map(|&(column, group, name)| {
                 let value = match group {
-                    "TcpExt:" => told(&netstat, |text| counter(text, group, name), name),
-                    "Tcp:" => told(&snmp, |text| counter(text, group, name), name),
-                    _ => told(&sockstat, |text| of_tcp(text, name), name),
+                    "TcpExt:" => read_counter(&netstat, |text| counter(text, group, name), name),
+                    "Tcp:" => read_counter(&snmp, |text| counter(text, group, name), name),
+                    _ => read_counter(&sockstat, |text| of_tcp(text, name), name),
                 };
                 (column, value)
             })
             .collect();
-        let state = |name| told(&sockstat, |text| of_tcp(text, name), name);
+        for (column, name) in [("time_wait", "tw"), ("orphans", "orphan"), ("mem_pages", "mem")] {
+            let value = read_counter(&sockstat, |text| of_tcp(text, name), name);
+            values.push((column, value));
+        }
         let device = text_of(&mut self.device);
         let is_untracked = self.is_untracked();
         let tracked = text_of(&mut self.conntrack_stat);
-        let of_tracking = |name| {
-            if is_untracked { Ok(0) } else { told(&tracked, |text| of_conntrack(text, name), name) }
-        };
-        values.extend([
-            ("time_wait", state("tw")),
-            ("orphans", state("orphan")),
-            ("mem_pages", state("mem")),
-            ("conntrack_insert_failed", of_tracking("insert_failed")),
-            ("conntrack_drop", of_tracking("drop")),
-            ("rx_drops", of_links(&device, 3)),
-            ("tx_drops", of_links(&device, 11)),
-        ]);
+        for (column, name) in
+            [("conntrack_insert_failed", "insert_failed"), ("conntrack_drop", "drop")]
+        {
+            let value = if is_untracked {
+                Ok(0)
+            } else {
+                read_counter(&tracked, |text| of_conntrack(text, name), name)
+            };
+            values.push((column, value));
+        }
+        values.extend([("rx_drops", of_links(&device, 3)), ("tx_drops", of_links(&device, 11))]);
         values.extend([
             ("local_ports", self.ports.parsed(ports)),
             (
@@ -214,7 +206,7 @@ impl Namespace {
                 },
             ),
             ("conntrack_most", self.conntrack_most.parsed(|text| text.trim().parse().ok())),
-            ("qdisc_drops", asked(&mut self.links, Diagnosis::discipline_drops)),
+            ("qdisc_drops", ask_kernel(&mut self.links, Diagnosis::discipline_drops)),
         ]);
         values
     }
@@ -229,7 +221,7 @@ impl Namespace {
     /// listeners have dropped.
     fn read_sockets(&mut self, whose: &Whose, rows: &mut Rows<'_>) -> Result<u64, Why> {
         let mut all = Vec::new();
-        asked(&mut self.sockets, |kernel| kernel.listeners(&mut |socket| all.push(socket)))?;
+        ask_kernel(&mut self.sockets, |kernel| kernel.listeners(&mut |socket| all.push(socket)))?;
         let (sockets, pace, owner) = (&mut self.sockets, &mut self.pace, &mut self.owner);
         let counted = pace
             .paced(|| {
@@ -244,10 +236,12 @@ impl Namespace {
             let closed = self.closed_pace.paced(|| count_closed(sockets, &all, owner.as_ref()));
             self.owned.time_wait = closed.transpose()?.or(self.owned.time_wait);
         }
-        let is_own = |socket: &&Socket| self.owner.as_ref().is_none_or(|it| it.has(socket.inode));
+        let own_sockets = all
+            .iter()
+            .filter(|socket| self.owner.as_ref().is_none_or(|owner| owner.has(socket.inode)));
         let mut listeners: BTreeMap<u16, Listener> = BTreeMap::new();
         let mut dropped = 0;
-        for socket in all.iter().filter(is_own) {
+        for socket in own_sockets {
             listeners.entry(socket.port).or_default().add(socket);
             dropped += u64::from(socket.drops.unwrap_or(0));
         }
@@ -316,7 +310,7 @@ fn count_closed(
 ) -> Result<u64, Why> {
     let [all_ports, own_ports] = ports_of(listeners, owner);
     let mut time_wait = 0;
-    asked(kernel, |kernel| {
+    ask_kernel(kernel, |kernel| {
         kernel.closed(&mut |socket| {
             let is_outbound = !all_ports.contains(&socket.port);
             let is_of_clients = own_ports.contains(&socket.remote_port);
@@ -333,25 +327,24 @@ fn count(
     listeners: &[Socket],
     owner: Option<&Owner>,
 ) -> Result<Counted, Why> {
-    let is_own = |socket: &Socket| owner.is_none_or(|owner| owner.has(socket.inode));
     let [_, own_ports] = ports_of(listeners, owner);
     let mut half_open: BTreeMap<u16, u64> = BTreeMap::new();
     let (mut inbound, mut outbound) = (Side::default(), Side::default());
-    asked(kernel, |kernel| {
+    ask_kernel(kernel, |kernel| {
         kernel.others(&mut |socket| {
             if own_ports.contains(&socket.port) {
                 if socket.state == SYN_RECV {
                     *half_open.entry(socket.port).or_default() += 1;
                 }
                 inbound.add(socket);
-            } else if is_own(&socket) {
+            } else if owner.is_none_or(|owner| owner.has(socket.inode)) {
                 outbound.add(socket);
             }
         })
     })?;
     let in_use = inbound.count() + outbound.count();
-    let mut look = |side: &Side| asked(kernel, |kernel| kernel.connections(&side.looked_at));
-    let (in_connections, out_connections) = (look(&inbound)?, look(&outbound)?);
+    let in_connections = ask_kernel(kernel, |kernel| kernel.connections(&inbound.looked_at))?;
+    let out_connections = ask_kernel(kernel, |kernel| kernel.connections(&outbound.looked_at))?;
     Ok(Counted {
         half_open,
         sides: [("inbound", inbound, in_connections), ("outbound", outbound, out_connections)],
@@ -378,12 +371,12 @@ impl Side {
 }
 
 /// Runs a query, or returns the reason why the kernel cannot be queried.
-fn asked<T>(
+fn ask_kernel<T>(
     kernel: &mut Result<Diagnosis, Why>,
     ask: impl FnOnce(&mut Diagnosis) -> io::Result<T>,
 ) -> Result<T, Why> {
-    let kernel = kernel.as_mut().map_err(|why| why.clone())?;
-    ask(kernel).map_err(|error| unread(Path::new("sock_diag(7)"), &error))
+    ask(kernel.as_mut().map_err(|why| why.clone())?)
+        .map_err(|error| unread(Path::new("sock_diag(7)"), &error))
 }
 
 fn text_of(source: &mut Source) -> Result<String, Why> {
@@ -391,9 +384,13 @@ fn text_of(source: &mut Source) -> Result<String, Why> {
 }
 
 /// Returns a number found in a text, or the reason why there is none.
-fn told(text: &Result<String, Why>, find: impl FnOnce(&str) -> Option<u64>, name: &str) -> Counter {
-    let text = text.as_ref().map_err(Why::clone)?;
-    find(text).ok_or_else(|| format!("this kernel does not count {name}").into())
+fn read_counter(
+    text: &Result<String, Why>,
+    find: impl FnOnce(&str) -> Option<u64>,
+    name: &str,
+) -> Counter {
+    find(text.as_ref().map_err(Why::clone)?)
+        .ok_or_else(|| format!("this kernel does not count {name}").into())
 }
 
 /// Returns a field of the line `TCP: inuse 4 orphan 0 tw 14 alloc 4 mem 0` of sockstat.
@@ -406,10 +403,10 @@ fn of_tcp(text: &str, name: &str) -> Option<u64> {
 fn of_conntrack(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines();
     let mut names = lines.next()?.split_ascii_whitespace();
-    let place = names.position(|own| own == name)?;
+    let column = names.position(|column_name| column_name == name)?;
     lines
         .map(|line| {
-            let hex = line.split_ascii_whitespace().nth(place)?;
+            let hex = line.split_ascii_whitespace().nth(column)?;
             u64::from_str_radix(hex, 16).ok()
         })
         .sum()
@@ -422,11 +419,27 @@ fn ports(text: &str) -> Option<u64> {
 
 /// Sums a column of net/dev over all links: 3 for dropped when receiving, 11 for dropped when sending.
 fn of_links(text: &Result<String, Why>, place: usize) -> Counter {
-    let of_link = |line: &str| {
-        let (_, numbers) = line.split_once(':')?;
-        numbers.split_ascii_whitespace().nth(place)?.parse::<u64>().ok()
-    };
-    told(text, |text| text.lines().skip(2).map(of_link).sum(), "net/dev")
+    read_counter(
+        text,
+        |text| {
+            text.lines()
+                .skip(2)
+                .map(|line| {
+                    let (_, numbers) = line.split_once(':')?;
+                    numbers.split_ascii_whitespace().nth(place)?.parse::<u64>().ok()
+                })
+                .sum()
+        },
+        "net/dev",
+    )
+}
+
+fn map_refusal(opened: io::Result<Diagnosis>) -> Result<Diagnosis, Why> {
+    opened.map_err(|error| Why::from(format!("cannot ask the kernel: {error}")))
+}
+
+fn count_own(drops: &mut Drops, dropped: &Result<u64, Why>, all: &Counter) -> Counter {
+    Ok(drops.counted(dropped.clone()?, all.clone()?))
 }
 
 #[cfg(test)]
@@ -437,11 +450,11 @@ mod tests {
     fn figures_of_a_namespace_are_found_by_their_names() {
         let text =
             "sockets: used 33\nTCP: inuse 4 orphan 1 tw 14 alloc 4 mem 9\nUDP: inuse 7 mem 0\n";
-        let found = ["inuse", "orphan", "tw", "mem", "used"].map(|name| of_tcp(text, name));
-        assert_eq!(found, [Some(4), Some(1), Some(14), Some(9), None]);
+        let counts = ["inuse", "orphan", "tw", "mem", "used"].map(|name| of_tcp(text, name));
+        assert_eq!(counts, [Some(4), Some(1), Some(14), Some(9), None]);
         let text = "entries found insert_failed drop\n0a 1 0f 2\n0a 1 01 3\n";
-        let found = ["insert_failed", "drop", "none"].map(|name| of_conntrack(text, name));
-        assert_eq!(found, [Some(16), Some(5), None]);
+        let counts = ["insert_failed", "drop", "none"].map(|name| of_conntrack(text, name));
+        assert_eq!(counts, [Some(16), Some(5), None]);
         let text = Ok("Inter-| Receive\n face |bytes\n lo: 1 1 1 5 1 1 1 1 2 2 2 7 2 2 2 2\n\
                     eth0: 1 1 1 6 1 1 1 1 2 2 2 8 2 2 2 2\n"
             .to_owned());

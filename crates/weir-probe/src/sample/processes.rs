@@ -67,24 +67,24 @@ impl TaskTable {
 
     pub(super) fn read(&mut self, whose: &Whose, rows: &mut Rows<'_>) {
         let is_threads = matches!(self.tasks, Tasks::Threads(_));
-        let found = match &self.tasks {
+        let present = match &self.tasks {
             // Those of a load come and go with each trial.
             Tasks::Threads(prefix) => Some(own_threads(prefix)),
             Tasks::Processes(roots) => self.search.every(SEARCH, || with_children(roots)),
-            Tasks::Told(told) => Some(told.processes()),
+            Tasks::PodFiles(told) => Some(told.processes()),
         };
         let files = match &self.tasks {
-            Tasks::Told(told) => source::Files::Told(told.clone()),
+            Tasks::PodFiles(told) => source::Files::PodFiles(told.clone()),
             _ => source::Files::Here,
         };
-        if let (Tasks::Told(told), Some(found)) = (&self.tasks, &found)
-            && found.is_empty()
+        if let (Tasks::PodFiles(told), Some(present)) = (&self.tasks, &present)
+            && present.is_empty()
         {
             rows.miss_table("processes", whose.role, &told.no_processes());
         }
-        if let Some(found) = found {
-            self.known.retain(|id, _| found.contains_key(id));
-            for (id, folder) in found {
+        if let Some(present) = present {
+            self.known.retain(|id, _| present.contains_key(id));
+            for (id, folder) in present {
                 self.known.entry(id).or_insert_with(|| Task::open(&files, folder));
             }
         }
@@ -106,14 +106,14 @@ impl TaskTable {
 
 /// Returns these processes and all their descendants, with their folders.
 fn with_children(roots: &[u32]) -> BTreeMap<u32, PathBuf> {
-    let mut found = BTreeMap::new();
-    let mut left = roots.to_vec();
-    while let Some(pid) = left.pop() {
-        if found.insert(pid, PathBuf::from(format!("/proc/{pid}"))).is_none() {
-            left.extend(children(pid).unwrap_or_default());
+    let mut folders = BTreeMap::new();
+    let mut pending = roots.to_vec();
+    while let Some(pid) = pending.pop() {
+        if folders.insert(pid, PathBuf::from(format!("/proc/{pid}"))).is_none() {
+            pending.extend(children(pid).unwrap_or_default());
         }
     }
-    found
+    folders
 }
 
 /// Returns the threads of this process whose names begin with `prefix`.
@@ -139,7 +139,7 @@ impl Task {
             limits: files.open(folder.join("limits")),
             descriptors: Descriptors::open(files, &folder),
             io: files.open(folder.join("io")),
-            is_told: matches!(files, source::Files::Told(_)),
+            is_told: matches!(files, source::Files::PodFiles(_)),
             files: Files::open(files, folder),
             threads: BTreeMap::new(),
         }
@@ -174,15 +174,15 @@ impl Task {
             rows.miss_table("threads", whose.role, NOT_TOLD);
             return [(); 3].map(|()| Err(NOT_TOLD.into()));
         }
-        let found: BTreeMap<u32, PathBuf> = threads(&self.files.folder).collect();
-        if found.len() > MOST_THREADS {
-            let why = Why::from(format!("a process has {} threads", found.len()));
+        let present: BTreeMap<u32, PathBuf> = threads(&self.files.folder).collect();
+        if present.len() > MOST_THREADS {
+            let why = Why::from(format!("a process has {} threads", present.len()));
             rows.miss_table("threads", whose.role, &why);
             return [(); 3].map(|()| Err(why.clone()));
         }
-        self.threads.retain(|id, _| found.contains_key(id));
+        self.threads.retain(|id, _| present.contains_key(id));
         let mut sums = [(); 3].map(|()| Ok(0));
-        for (thread, folder) in found {
+        for (thread, folder) in present {
             let files = self
                 .threads
                 .entry(thread)
@@ -208,8 +208,12 @@ impl Task {
 
 impl Files {
     fn open(files: &source::Files, folder: PathBuf) -> Files {
-        let open = |name| files.open(folder.join(name));
-        Files { stat: open("stat"), schedstat: open("schedstat"), status: open("status"), folder }
+        Files {
+            stat: files.open(folder.join("stat")),
+            schedstat: files.open(folder.join("schedstat")),
+            status: files.open(folder.join("status")),
+            folder,
+        }
     }
 
     fn stat(&mut self) -> Option<Stat> {
@@ -228,14 +232,14 @@ impl Files {
 /// 22nd.
 fn stat_of(text: &str, tick_ns: u64) -> Option<Stat> {
     let (before, behind) = text.rsplit_once(')')?;
-    let of = |place: usize| number(behind, place - 3);
+    let field = |place: usize| number(behind, place - 3);
     let is_alive = !behind.trim_start().starts_with(['Z', 'X']);
     is_alive.then_some(Stat {
         name: before.split_once('(')?.1.to_owned(),
-        user_ns: of(14)? * tick_ns,
-        system_ns: of(15)? * tick_ns,
-        threads: of(20)?,
-        started_ticks: of(22)?,
+        user_ns: field(14)? * tick_ns,
+        system_ns: field(15)? * tick_ns,
+        threads: field(20)?,
+        started_ticks: field(22)?,
     })
 }
 
@@ -259,7 +263,7 @@ impl Descriptors {
         let path = task.join("fd");
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let folder = match files {
-            source::Files::Told(_) => Err(NOT_TOLD.into()),
+            source::Files::PodFiles(_) => Err(NOT_TOLD.into()),
             source::Files::Here => open(&path, flags, Mode::empty())
                 .map(File::from)
                 .map_err(|error| unread(&path, &error.into())),

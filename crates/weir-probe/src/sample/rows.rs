@@ -66,13 +66,15 @@ impl Rows<'_> {
             return;
         };
         debug_assert!(is_whole(table, &keys, values), "{}", table.name);
-        let value = |name: &str| {
-            let found = values.iter().find(|(own, _)| *own == name);
-            found.map_or_else(absent, |(_, value)| value.clone())
-        };
         let values = table
             .values()
-            .map(|name| value(name).inspect_err(|why| self.miss(&table.name, name, role, why)).ok())
+            .map(|name| {
+                let value = values.iter().find(|(column, _)| *column == name);
+                value
+                    .map_or_else(absent, |(_, value)| value.clone())
+                    .inspect_err(|why| self.miss(&table.name, name, role, why))
+                    .ok()
+            })
             .collect();
         self.rows.push(SampleRow {
             table: table.name.clone(),

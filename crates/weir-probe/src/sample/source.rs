@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::rows::{Counter, Why};
-use super::told::Told;
+use super::told::PodFiles;
 
 /// Step of the buffer size in bytes: more than most of these files have. The kernel delivers longer ones in several
 /// reads.
@@ -18,7 +18,7 @@ pub(super) enum Files {
     /// Files of this host.
     Here,
     /// Files of a pod, as printed by its shell.
-    Told(Told),
+    PodFiles(PodFiles),
 }
 
 impl Files {
@@ -26,8 +26,10 @@ impl Files {
         let path = path.as_ref().to_owned();
         Source {
             file: match self {
-                Files::Here => Kept::Open(File::open(&path).map_err(|error| unread(&path, &error))),
-                Files::Told(told) => Kept::Told(told.clone()),
+                Files::Here => {
+                    TextOrigin::Open(File::open(&path).map_err(|error| unread(&path, &error)))
+                }
+                Files::PodFiles(told) => TextOrigin::PodFiles(told.clone()),
             },
             path,
             bytes: Vec::new(),
@@ -37,7 +39,7 @@ impl Files {
     pub(super) fn exists(&self, path: &Path) -> bool {
         match self {
             Files::Here => path.exists(),
-            Files::Told(told) => told.has(path),
+            Files::PodFiles(told) => told.has(path),
         }
     }
 }
@@ -46,28 +48,25 @@ impl Files {
 #[derive(Debug)]
 pub(super) struct Source {
     path: PathBuf,
-    file: Kept,
+    file: TextOrigin,
     bytes: Vec<u8>,
 }
 
 /// Origin of the file's text.
 #[derive(Debug)]
-enum Kept {
+enum TextOrigin {
     Open(Result<File, Why>),
-    Told(Told),
+    PodFiles(PodFiles),
 }
 
 impl Source {
     /// Returns the present text of the file.
     pub(super) fn text(&mut self) -> Result<&str, Why> {
         let length = match &self.file {
-            Kept::Open(file) => {
-                let file = file.as_ref().map_err(Why::clone)?;
-                read_all(file, &mut self.bytes).map_err(|error| unread(&self.path, &error))?
-            }
-            Kept::Told(told) => {
-                let told = told.copy(&self.path, &mut self.bytes);
-                told.ok_or_else(|| self.not_there())?
+            TextOrigin::Open(file) => read_all(file.as_ref().map_err(Why::clone)?, &mut self.bytes)
+                .map_err(|error| unread(&self.path, &error))?,
+            TextOrigin::PodFiles(told) => {
+                told.copy(&self.path, &mut self.bytes).ok_or_else(|| self.not_there())?
             }
         };
         std::str::from_utf8(&self.bytes[..length]).map_err(|_| self.strange())
@@ -79,12 +78,11 @@ impl Source {
 
     /// Returns the numbers after these names, each in its own line, with or without a colon.
     pub(super) fn named<const N: usize>(&mut self, names: [&str; N]) -> [Counter; N] {
-        let found = self.text().map(|text| names.map(|name| named(text, name)));
-        match found {
-            Ok(found) => {
-                let mut names = names.iter();
-                found.map(|value| {
-                    let name = names.next().copied().unwrap_or_default();
+        match self.text().map(|text| names.map(|name| named(text, name))) {
+            Ok(values) => {
+                let mut columns = names.into_iter();
+                values.map(|value| {
+                    let name = columns.next().unwrap_or_default();
                     value.ok_or_else(|| self.without(name))
                 })
             }
@@ -130,9 +128,9 @@ pub(super) fn unread(path: &Path, error: &io::Error) -> Why {
 /// Returns the number after a name at the beginning of a line.
 pub(super) fn named(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| -> Option<u64> {
-        let rest = line.strip_prefix(name)?;
-        let rest = rest.strip_prefix(':').unwrap_or(rest).strip_prefix([' ', '\t'])?;
-        rest.split_ascii_whitespace().next()?.parse().ok()
+        let tail = line.strip_prefix(name)?;
+        let value = tail.strip_prefix(':').unwrap_or(tail).strip_prefix([' ', '\t'])?;
+        value.split_ascii_whitespace().next()?.parse().ok()
     })
 }
 

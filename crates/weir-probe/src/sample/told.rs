@@ -1,7 +1,7 @@
 //! Kernel files printed by a shell in a pod, for the readers of this host's files.
 //!
 //! No program of weir runs in the pod of another party's proxy: the shell of its image prints the files for each line
-//! that it reads ([`SCRIPT`]), and its output replaces the files ([`Told`]) until the next time. The shell ends with
+//! that it reads ([`SCRIPT`]), and its output replaces the files ([`PodFiles`]) until the next time. The shell ends with
 //! its input.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +55,7 @@ pub const TABLES: [&str; 6] = ["cgroups", "network", "processes", "cpus", "host"
 
 /// Files of a pod at one point in time. Clones share the same files.
 #[derive(Debug, Clone, Default)]
-pub struct Told(Arc<Mutex<Texts>>);
+pub struct PodFiles(Arc<Mutex<Texts>>);
 
 #[derive(Debug, Default)]
 struct Texts {
@@ -88,7 +88,7 @@ fn started(stat: &str) -> u64 {
     number(stat, 19).unwrap_or(0)
 }
 
-impl Told {
+impl PodFiles {
     /// Parses the shell's output, up to [`END`] or longer, and replaces the previous files.
     pub fn take(&self, printed: &str) {
         let mut texts = Texts::default();
@@ -142,15 +142,14 @@ impl Told {
             .find(|(pid, _)| *pid == shell)
             .map_or(u64::MAX, |(_, stat)| started(stat));
         let second = 1_000_000_000 / tick_ns();
-        let lasts = |pid: u32, stat: &str| {
-            let start = started(stat);
-            start.saturating_add(second) <= begun || texts.before.contains(&(pid, start))
-        };
         texts
             .processes()
             .filter(|(pid, stat)| {
+                let start = started(stat);
                 let is_beside = *pid != shell && number(stat, 1) != Some(shell.into());
-                is_beside && texts.of(*pid, "cgroup") == group && lasts(*pid, stat)
+                let lasts =
+                    start.saturating_add(second) <= begun || texts.before.contains(&(*pid, start));
+                is_beside && texts.of(*pid, "cgroup") == group && lasts
             })
             .map(|(pid, _)| (pid, PathBuf::from(format!("/proc/{pid}"))))
             .collect()
@@ -201,20 +200,20 @@ mod tests {
     fn rows(sampler: &mut Sampler, table: &str, column: &str) -> Vec<(String, Option<u64>)> {
         let counters = weir_model::sample::Counters::builtin();
         let values = counters.table(table).unwrap().values();
-        let place = values.into_iter().position(|name| name == column).unwrap();
+        let index = values.into_iter().position(|name| name == column).unwrap();
         sampler
             .read(7)
             .into_iter()
             .filter(|row| row.table == table)
-            .map(|row| (row.keys.join(" "), row.values[place]))
+            .map(|row| (row.keys.join(" "), row.values[index]))
             .collect()
     }
 
     #[test]
     fn files_of_a_pod_are_read_by_the_readers_of_this_hosts() {
-        let told = Told::default();
-        told.take(PRINTED);
-        let mut sampler = Sampler::of_pod(&told, "", true);
+        let pod_files = PodFiles::default();
+        pod_files.take(PRINTED);
+        let mut sampler = Sampler::of_pod(&pod_files, "", true);
         for (table, column, expected) in [
             ("cgroups", "throttled", vec![("proxy /", Some(3))]),
             ("cgroups", "quota_us", vec![("proxy /", Some(10_000))]),
@@ -228,22 +227,21 @@ mod tests {
                 vec![("proxy 1 nginx", Some(50_000_000)), ("proxy 9 ==> /x <==", Some(60_000_000))],
             ),
         ] {
-            let found = rows(&mut sampler, table, column);
-            let found: Vec<_> = found.iter().map(|(keys, value)| (&**keys, *value)).collect();
-            assert_eq!(found, expected, "{table}.{column}");
+            let table_rows = rows(&mut sampler, table, column);
+            let values: Vec<_> = table_rows.iter().map(|(keys, value)| (&**keys, *value)).collect();
+            assert_eq!(values, expected, "{table}.{column}");
         }
         // What is there the next time as well lives longer than a moment.
-        told.take(PRINTED);
+        pod_files.take(PRINTED);
         assert_eq!(rows(&mut sampler, "processes", "threads").len(), 3);
         // The node's counters are read in one pod of each node alone.
-        let mut other = Sampler::of_pod(&told, "few", false);
-        assert_eq!(rows(&mut other, "softnet", "dropped"), []);
-        assert!(other.read(7).iter().all(|row| row.arm == "few"));
-        let missing = other.missing();
+        let mut arm_sampler = Sampler::of_pod(&pod_files, "few", false);
+        assert_eq!(rows(&mut arm_sampler, "softnet", "dropped"), []);
+        assert!(arm_sampler.read(7).iter().all(|row| row.arm == "few"));
+        let missing = arm_sampler.missing();
         let why = |table: &str, column: &str| {
-            let mut own = missing.iter();
-            let own = own.find(|one| one.table == table && one.column == column);
-            own.map(|one| one.why.clone()).unwrap_or_default()
+            let row = missing.iter().find(|row| row.table == table && row.column == column);
+            row.map(|row| row.why.clone()).unwrap_or_default()
         };
         assert!(why("network", "passive_opens").contains("/proc/net/snmp"));
         assert_eq!(why("listeners", ""), NOT_TOLD);
@@ -254,22 +252,22 @@ mod tests {
     #[test]
     fn the_script_prints_for_each_line_and_ends_with_its_input() {
         for path in [None, Some("/nonexistent")] {
-            let mut shell = Command::new("/bin/sh");
-            shell.args(["-c", SCRIPT]);
-            shell.envs(path.map(|path| ("PATH", path)));
-            let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", SCRIPT]);
+            command.envs(path.map(|path| ("PATH", path)));
+            let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             let mut to = shell.stdin.take().unwrap();
             let mut from = BufReader::new(shell.stdout.take().unwrap());
-            let told = Told::default();
+            let pod_files = PodFiles::default();
             for _ in 0..2 {
                 to.write_all(b"\n").unwrap();
                 let mut printed = String::new();
                 while !printed.ends_with(END) {
                     assert!(from.read_line(&mut printed).unwrap() > 0, "{printed}");
                 }
-                told.take(&printed);
-                assert!(told.has(Path::new("/proc/net/netstat")), "{path:?}: {printed}");
-                assert!(told.has(Path::new("/proc/stat")), "{path:?}");
+                pod_files.take(&printed);
+                assert!(pod_files.has(Path::new("/proc/net/netstat")), "{path:?}: {printed}");
+                assert!(pod_files.has(Path::new("/proc/stat")), "{path:?}");
             }
             drop(to);
             assert!(shell.wait().unwrap().success(), "{path:?}");

@@ -47,22 +47,22 @@ fn a_process_that_ended_keeps_its_figure_and_is_not_alive() {
     assert!(!exited.unwrap().success());
     assert!(!id.is_alive());
     assert!(cpu.read_ns() >= before);
-    let asked = [
+    let answers = [
         ProcessCpu::open(child.id()).map(drop),
         process::nofile(child.id()).map(drop),
         process::children(child.id()).map(drop),
     ];
-    for answer in asked {
+    for answer in answers {
         assert!(matches!(answer, Err(ProbeError::Gone { .. })), "{answer:?}");
     }
 }
 
 #[test]
 fn another_process_with_the_same_number_is_not_the_same() {
-    let own = ProcessId::own().unwrap();
-    let other = ProcessId { start_ticks: own.start_ticks + 1, ..own };
-    assert!(own.is_alive());
-    assert!(!other.is_alive());
+    let process_id = ProcessId::own().unwrap();
+    let other_id = ProcessId { start_ticks: process_id.start_ticks + 1, ..process_id };
+    assert!(process_id.is_alive());
+    assert!(!other_id.is_alive());
 }
 
 #[test]
@@ -90,13 +90,16 @@ fn time_passes_on_every_cpu() {
     let cpus = allowed_cpus().unwrap();
     let mut reader = CpuTimesReader::open(&cpus).unwrap();
     let before = reader.read().unwrap();
-    let total = |t: weir_probe::CpuTimes| t.busy_ns + t.idle_ns + t.steal_ns;
     let begin = std::time::Instant::now();
     // Ends as soon as anything is counted at all; a counter that stood still would end at the guard.
-    while total(reader.read().unwrap() - before) == 0 {
+    while total_ns(reader.read().unwrap() - before) == 0 {
         assert!(begin.elapsed().as_secs() < 20, "no tick in 20 s");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
+}
+
+fn total_ns(times: weir_probe::CpuTimes) -> u64 {
+    times.busy_ns + times.idle_ns + times.steal_ns
 }
 
 #[test]
@@ -109,16 +112,16 @@ fn a_cpu_that_does_not_exist_is_refused_at_once() {
 
 #[test]
 fn the_environment_says_what_other_sources_say() {
-    let seen = environment();
+    let description = environment();
     let uname = Command::new("uname").arg("-rv").output().unwrap();
-    assert_eq!(seen.kernel, String::from_utf8_lossy(&uname.stdout).trim());
+    assert_eq!(description.kernel, String::from_utf8_lossy(&uname.stdout).trim());
     let somaxconn = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
-    assert_eq!(seen.sysctls["net.core.somaxconn"], somaxconn.trim());
+    assert_eq!(description.sysctls["net.core.somaxconn"], somaxconn.trim());
     // The kernel separates the two by a tab, which has no place in a table.
-    assert!(!seen.sysctls["net.ipv4.ip_local_port_range"].contains('\t'));
-    assert!(seen.memory_bytes > 1 << 20);
-    assert!(!seen.cpu_model.is_empty() && !seen.distribution.is_empty());
-    assert_eq!(seen.cpus, allowed_cpus().unwrap().to_string());
+    assert!(!description.sysctls["net.ipv4.ip_local_port_range"].contains('\t'));
+    assert!(description.memory_bytes > 1 << 20);
+    assert!(!description.cpu_model.is_empty() && !description.distribution.is_empty());
+    assert_eq!(description.cpus, allowed_cpus().unwrap().to_string());
     let (online, allowed) = (host::online_cpus().unwrap(), allowed_cpus().unwrap());
     assert!(allowed.cpus().iter().all(|cpu| online.cpus().contains(cpu)));
 }

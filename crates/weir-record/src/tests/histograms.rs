@@ -36,8 +36,7 @@ fn the_histogram_log_is_one_that_others_read() {
     let appended = writer.append_histogram("t", start, length, &histogram([9]));
     appended.unwrap();
     let bytes = fs::read(folder.path().join(HISTOGRAMS_FILE)).unwrap();
-    let entries: Result<Vec<_>, _> = IntervalLogIterator::new(&bytes).collect();
-    let entries = entries.unwrap();
+    let entries = IntervalLogIterator::new(&bytes).collect::<Result<Vec<_>, _>>().unwrap();
     let [LogEntry::Interval(interval)] = &entries[..] else {
         panic!("one interval, not {entries:?}");
     };
@@ -63,18 +62,21 @@ fn each_record_has_its_own_of_equal_tags() {
 
 /// A trial of two slices, in one of which the machine stood still.
 fn split(times: &Histogram<u64>) -> TrialRecord {
-    let slice = |stood_still: bool| SliceRecord { due: 2, stood_still, ..SliceRecord::default() };
-    TrialRecord { slices: vec![slice(false), slice(true)], ..timed("a", 7, times) }
+    let slices = [false, true].map(|stood_still| SliceRecord {
+        due: 2,
+        stood_still,
+        ..SliceRecord::default()
+    });
+    TrialRecord { slices: slices.into(), ..timed("a", 7, times) }
 }
 
 /// A log with all response times of [`split`], and with those outside the slice in which the machine stood still.
-fn log(all: &Histogram<u64>, undisturbed: &Histogram<u64>) -> String {
+fn write_log(all: &Histogram<u64>, undisturbed: &Histogram<u64>) -> String {
     let (folder, mut writer) = begun();
     let kinds = [HistogramKind::ResponseTime, HistogramKind::Undisturbed];
     for (kind, histogram) in kinds.into_iter().zip([all, undisturbed]) {
-        let tag = tag("closed", "a", 7, kind);
-        let kept = writer.append_histogram(&tag, Duration::ZERO, Duration::ZERO, histogram);
-        kept.unwrap();
+        let log_tag = tag("closed", "a", 7, kind);
+        writer.append_histogram(&log_tag, Duration::ZERO, Duration::ZERO, histogram).unwrap();
     }
     fs::read_to_string(folder.path().join(HISTOGRAMS_FILE)).unwrap()
 }
@@ -93,14 +95,12 @@ fn read_with(log: &str, trial: &TrialRecord) -> [Result<Run, RecordError>; 2] {
 #[test]
 fn histograms_of_a_trial_are_found_whatever_else_a_kill_has_left() {
     let (all, undisturbed) = (histogram([10, 20, 30]), histogram([10, 20]));
-    let (trial, good) = (split(&all), log(&all, &undisturbed));
-    let killed = log(&undisturbed, &undisturbed);
+    let (trial, good) = (split(&all), write_log(&all, &undisturbed));
+    let killed = write_log(&undisturbed, &undisturbed);
     for log in [&good, &(good.clone() + "Tag=x,0."), &(killed + &good)] {
-        for run in read_with(log, &trial) {
-            let run = run.unwrap();
+        for run in read_with(log, &trial).into_iter().map(Result::unwrap) {
             assert_eq!(run.histogram(&trial.response_time), buckets(&all));
-            let own = run.undisturbed(&trial);
-            assert_eq!(own, Some(&*buckets(&undisturbed)));
+            assert_eq!(run.undisturbed(&trial), Some(&*buckets(&undisturbed)));
             let undivided = timed("a", 7, &all);
             assert_eq!(run.undisturbed(&undivided), None);
         }
@@ -110,25 +110,25 @@ fn histograms_of_a_trial_are_found_whatever_else_a_kill_has_left() {
 #[test]
 fn histograms_that_are_not_those_of_the_records_are_refused() {
     let (all, undisturbed) = (histogram([10, 20, 30]), histogram([10, 20]));
-    let (trial, good) = (split(&all), log(&all, &undisturbed));
+    let (trial, good) = (split(&all), write_log(&all, &undisturbed));
     let tag = &trial.response_time.tag;
     let wanted = format!(":1: the histogram `{tag}` must have 3 values up to 30 ns, but ");
-    let other = |found: &str| format!("{wanted}the one in histograms.hlog:4 has {found} ns");
-    let lacks = || format!(":1: histograms.hlog lacks the response times of `{tag}` without");
+    let other_values =
+        |values: &str| format!("{wanted}the one in histograms.hlog:4 has {values} ns");
+    let lacks = format!(":1: histograms.hlog lacks the response times of `{tag}` without");
     let cut = good.rfind("Tag=").unwrap();
     let foreign = histogram([1, 2, 40]);
     let rubbish = good.replacen("HISTF", "!ISTF", 1);
     for (log, error) in [
         ("", wanted.clone() + "histograms.hlog does not have it"),
-        (&log(&undisturbed, &undisturbed), other("2 values up to 20")),
-        (&log(&foreign, &undisturbed), other("3 values up to 40")),
-        (&good[..cut], lacks()),
-        (&good[..cut + 40], lacks()),
-        (&log(&all, &histogram([1; 4])), lacks()),
+        (&write_log(&undisturbed, &undisturbed), other_values("2 values up to 20")),
+        (&write_log(&foreign, &undisturbed), other_values("3 values up to 40")),
+        (&good[..cut], lacks.clone()),
+        (&good[..cut + 40], lacks.clone()),
+        (&write_log(&all, &histogram([1; 4])), lacks.clone()),
         (&rubbish, format!("histograms.hlog:4: the histogram `{tag}` cannot")),
     ] {
-        for refused in read_with(log, &trial) {
-            let refused = refused.unwrap_err();
+        for refused in read_with(log, &trial).into_iter().map(Result::unwrap_err) {
             let text = refused.to_string();
             assert!(text.contains(&error), "{text}");
             let hint = refused.hint().unwrap();
@@ -148,7 +148,7 @@ fn trials_without_an_answer_are_read_back() {
     }
     drop(writer);
     // The machine stood still in the first one alone.
-    let mut log = log(&none, &none);
+    let mut log = write_log(&none, &none);
     let line = log.lines().rev().nth(1).unwrap().to_owned();
     log.push_str(&(line + "\n"));
     fs::write(folder.path().join(HISTOGRAMS_FILE), log).unwrap();
@@ -164,7 +164,7 @@ fn a_log_cannot_hold_more_than_its_length_allows() {
         let unit = (1_u64 << power) / 1024;
         (0..1024).map(move |part| (1 << power) + part * unit.max(1))
     }));
-    let line = log(&full, &full).lines().last().unwrap().to_owned() + "\n";
+    let line = write_log(&full, &full).lines().last().unwrap().to_owned() + "\n";
     let lines = 4 * (16 << 20) / buckets(&full).len();
     assert!(line.len() < 2000, "{} bytes", line.len());
     let refused = histogram_log::read(line.repeat(lines).as_bytes()).unwrap_err();

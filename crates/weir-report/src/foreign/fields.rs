@@ -36,10 +36,10 @@ const HARMLESS: [&str; 29] = [
 ];
 
 fn is_secret(name: &str, value: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let is_known = HARMLESS.contains(&&*name)
-        || name.starts_with("x-forwarded-")
-        || name == "referer" && !value.contains('?');
+    let lower = name.to_ascii_lowercase();
+    let is_known = HARMLESS.contains(&&*lower)
+        || lower.starts_with("x-forwarded-")
+        || lower == "referer" && !value.contains('?');
     !is_known && !is_harmless(value)
 }
 
@@ -58,20 +58,21 @@ pub(crate) fn without_field_values<'f>(
     while let Some((begin, end)) = next_name(&lower, at, &fields) {
         out += &text[at..end];
         at = end;
-        let rest = &text[end..];
-        let value = rest.trim_start_matches(|c: char| " \t\r\n:,='\"[?".contains(c));
-        let marks = &rest[..rest.len() - value.len()];
+        let tail = &text[end..];
+        let value = tail.trim_start_matches(|c: char| " \t\r\n:,='\"[?".contains(c));
+        let marks = &tail[..tail.len() - value.len()];
         if !marks.contains([':', ',']) {
             continue;
         }
         let name = &lower[begin..end];
-        let mut values = fields.iter().filter(|(own, _)| own == name);
-        let known = values.find(|(_, own)| !own.is_empty() && value.starts_with(own));
-        if known.is_some_and(|(name, value)| !is_secret(name, value)) {
+        let mut values = fields.iter().filter(|(field_name, _)| field_name == name);
+        let field = values
+            .find(|(_, field_value)| !field_value.is_empty() && value.starts_with(field_value));
+        if field.is_some_and(|(name, value)| !is_secret(name, value)) {
             continue;
         }
         let value_at = end + marks.len();
-        let length = match known {
+        let length = match field {
             Some((_, value)) => value.len(),
             None => whole_length(text, end, value_at),
         };
@@ -83,8 +84,7 @@ pub(crate) fn without_field_values<'f>(
 
 /// Begin and end of the first name of a secret from a byte on.
 fn next_name(lower: &str, from: usize, fields: &[(String, &str)]) -> Option<(usize, usize)> {
-    let is_token = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let found =
+    let positions =
         fields.iter().filter(|(name, value)| is_secret(name, value)).filter_map(|(name, _)| {
             let mut all = lower[from..].match_indices(&**name);
             let (begin, _) = all.find(|(at, _)| {
@@ -95,7 +95,11 @@ fn next_name(lower: &str, from: usize, fields: &[(String, &str)]) -> Option<(usi
             })?;
             Some((from + begin, from + begin + name.len()))
         });
-    found.min()
+    positions.min()
+}
+
+fn is_token(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
 /// Bytes from the begin of a value on that belong to it: what is left of its line, and the lines that are indented deeper
@@ -103,11 +107,13 @@ fn next_name(lower: &str, from: usize, fields: &[(String, &str)]) -> Option<(usi
 fn whole_length(text: &str, name_at: usize, value_at: usize) -> usize {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let line_at = text[..name_at].rfind('\n').map_or(0, |end| end + 1);
-    let own = indent(&text[line_at..]);
+    let name_indent = indent(&text[line_at..]);
     let length: usize = text[value_at..]
         .split_inclusive('\n')
         .enumerate()
-        .take_while(|(number, line)| *number == 0 || line.trim().is_empty() || indent(line) > own)
+        .take_while(|(number, line)| {
+            *number == 0 || line.trim().is_empty() || indent(line) > name_indent
+        })
         .map(|(_, line)| line.len())
         .sum();
     text[value_at..value_at + length].trim_end().len()
@@ -139,8 +145,8 @@ mod tests {
         ] {
             let shown = without_field_values(text, fields.into_iter());
             assert!(!shown.contains("S3CRET"), "{shown}");
-            let kept = text.matches("stays").count();
-            assert_eq!(shown.matches("stays").count(), kept, "{shown}");
+            let stay_count = text.matches("stays").count();
+            assert_eq!(shown.matches("stays").count(), stay_count, "{shown}");
             assert_eq!(shown.contains(MASK), text.contains("S3CRET"), "{shown}");
         }
     }

@@ -84,31 +84,31 @@ impl Lines {
     }
 
     fn masked(&mut self, text: &str) -> String {
-        let own = indent(text);
+        let blanks = indent(text);
         match std::mem::take(&mut self.pending) {
-            Pending::Block(above) if own > above || text.trim().is_empty() => {
+            Pending::Block(above) if blanks > above || text.trim().is_empty() => {
                 self.pending = Pending::Block(above);
-                return format!("{}{}", &text[..own], nested(&text[own..]));
+                return format!("{}{}", &text[..blanks], nested(&text[blanks..]));
             }
-            Pending::Value if is_value(&text[own..]) => {
+            Pending::Value if is_value(&text[blanks..]) => {
                 if text.trim_end().ends_with([':', '{']) {
-                    self.pending = Pending::Block(own);
+                    self.pending = Pending::Block(blanks);
                 }
-                return format!("{}{}", &text[..own], nested(&text[own..]));
+                return format!("{}{}", &text[..blanks], nested(&text[blanks..]));
             }
-            Pending::Map if !text[own..].starts_with('}') => {
+            Pending::Map if !text[blanks..].starts_with('}') => {
                 self.pending = Pending::Map;
-                let first = word(&text[own..], |c| matches!(c, ' ' | '\t' | ';'));
+                let first = word(&text[blanks..], |c| matches!(c, ' ' | '\t' | ';'));
                 if !is_map_word(first) && !first.is_empty() {
-                    let rest = &text[own + first.len()..];
-                    return format!("{}{}{}", &text[..own], mask_of(first), line(rest).0);
+                    let tail = &text[blanks + first.len()..];
+                    return format!("{}{}{}", &text[..blanks], mask_of(first), line(tail).0);
                 }
                 return line(text).0;
             }
             _ => {}
         }
         let (out, pending) = line(text);
-        self.pending = if begins_map(&text[own..]) { Pending::Map } else { pending };
+        self.pending = if begins_map(&text[blanks..]) { Pending::Map } else { pending };
         out
     }
 }
@@ -131,13 +131,12 @@ fn is_value(text: &str) -> bool {
 
 /// Returns the number of bytes before the first character that is neither a blank nor a mark of a diff or a list.
 fn indent(text: &str) -> usize {
-    let is_inner = |(at, c): &(usize, char)| match c {
+    let first = text.char_indices().find(|(at, c)| match c {
         ' ' | '\t' => false,
         // What stands before a number is its sign.
         '+' | '-' => *at > 0 && !text[at + 1..].starts_with([' ', '\t']),
         _ => true,
-    };
-    let first = text.char_indices().find(is_inner);
+    });
     first.map_or(text.len(), |(at, _)| at)
 }
 
@@ -153,13 +152,14 @@ struct Line<'t> {
 impl<'t> Line<'t> {
     fn go_through(&mut self) {
         while let Some(c) = self.rest().chars().next() {
-            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
             if self.rest().starts_with("://") {
                 self.url();
             } else if matches!(c, '$' | '{') && hash(self.rest()) > 0 {
                 self.skip(hash(self.rest()), MASK);
             } else if c.is_ascii_alphanumeric() || c == '_' {
-                let end = self.rest().find(|c| !is_name(c));
+                let end = self
+                    .rest()
+                    .find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-' | '.'));
                 let name = &self.rest()[..end.unwrap_or(self.rest().len())];
                 self.name(name);
             } else {
@@ -202,15 +202,15 @@ impl<'t> Line<'t> {
     /// Masks the user information before the host of a URL (RFC 3986 §3.2.1). The position must be at `://`.
     fn url(&mut self) {
         self.keep("://".len());
-        let rest = self.rest();
-        let end = rest.find([' ', '\t', '"', '\'', '<', '>']).unwrap_or(rest.len());
-        let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(end).min(end)];
+        let tail = self.rest();
+        let end = tail.find([' ', '\t', '"', '\'', '<', '>']).unwrap_or(tail.len());
+        let authority = &tail[..tail.find(['/', '?', '#']).unwrap_or(end).min(end)];
         // A slash in a password should have been written in another way, and often is not.
         let port = authority.rsplit_once(':').map(|(_, port)| port);
         let is_cut =
             port.is_some_and(|port| !port.bytes().all(|b| b.is_ascii_digit() || b == b']'));
-        let whole = if is_cut { &rest[..end] } else { authority };
-        if let Some(at) = authority.rfind('@').or_else(|| whole.rfind('@')) {
+        let user_info = if is_cut { &tail[..end] } else { authority };
+        if let Some(at) = authority.rfind('@').or_else(|| user_info.rfind('@')) {
             self.skip(at, MASK);
         }
     }
@@ -275,52 +275,44 @@ impl<'t> Line<'t> {
 
     /// Returns the number of bytes between a name and its value: blanks, and one mark or operator.
     fn between(&self) -> usize {
-        let rest = self.rest();
-        // HAProxy escapes a blank that does not separate.
-        let blanks = |text: &str| {
-            let mut left = text;
-            while let Some(rest) = left.strip_prefix([' ', '\t']).or(left.strip_prefix("\\ ")) {
-                left = rest;
-            }
-            text.len() - left.len()
-        };
-        let first = blanks(rest);
-        let is_operator = |c: char| matches!(c, ':' | '=' | '!' | '~' | '*' | '>');
-        let marks = if rest[first..].starts_with(',') {
+        let tail = self.rest();
+        let first = count_blanks(tail);
+        let marks = if tail[first..].starts_with(',') {
             1
         } else {
-            rest[first..].find(|c| !is_operator(c)).unwrap_or(rest.len() - first)
+            tail[first..]
+                .find(|c| !matches!(c, ':' | '=' | '!' | '~' | '*' | '>'))
+                .unwrap_or(tail.len() - first)
         };
-        first + marks + blanks(&rest[first + marks..])
+        first + marks + count_blanks(&tail[first + marks..])
     }
 
     /// Masks the value that HAProxy compares with, or assigns to, a secret whose name is in brackets. Converters and
     /// flags stay. All text up to a condition is the secret.
     fn patterns(&mut self) {
-        let is_blank = |c| matches!(c, ' ' | '\t');
-        let rest = self.rest_of_string();
-        if !rest.starts_with([',', ' ', '\t']) {
+        let tail = self.rest_of_string();
+        if !tail.starts_with([',', ' ', '\t']) {
             return;
         }
-        let mut at = rest.find(is_blank).unwrap_or(rest.len());
+        let mut at = tail.find([' ', '\t']).unwrap_or(tail.len());
         let mut is_argument = false;
         loop {
-            at = rest.len() - rest[at..].trim_start().len();
-            let word = word(&rest[at..], is_blank);
-            let is_flag = word.len() > 1 && word.starts_with('-');
+            at = tail.len() - tail[at..].trim_start().len();
+            let flag = word(&tail[at..], |c| matches!(c, ' ' | '\t'));
+            let is_flag = flag.len() > 1 && flag.starts_with('-');
             if !is_flag && !is_argument {
                 break;
             }
-            is_argument = matches!(word, "-m" | "-f" | "-M");
-            at += word.len();
+            is_argument = matches!(flag, "-m" | "-f" | "-M");
+            at += flag.len();
         }
         self.keep(at);
-        let rest = &rest[at..];
+        let patterns = &tail[at..];
         let end = ["}", " }", " if ", " unless ", " #"].iter().filter_map(|end| match *end {
-            "}" => rest.starts_with('}').then_some(0),
-            end => rest.find(end),
+            "}" => patterns.starts_with('}').then_some(0),
+            end => patterns.find(end),
         });
-        let value = &rest[..end.min().unwrap_or(rest.len())];
+        let value = &patterns[..end.min().unwrap_or(patterns.len())];
         let shown = if is_harmless(value) { value } else { MASK };
         self.skip(value.len(), shown);
     }
@@ -331,41 +323,41 @@ impl<'t> Line<'t> {
         if let Some(value) = behind.and_then(|behind| behind.strip_prefix(':')) {
             self.keep(self.rest().len() - value.trim_start().len());
         }
-        let rest = self.rest_of_string();
-        if rest.starts_with(['{', '[']) {
+        let tail = self.rest_of_string();
+        if tail.starts_with(['{', '[']) {
             return self.value(":", false);
         }
-        let value = word(rest, |c| matches!(c, ',' | '}' | ']'));
+        let value = word(tail, |c| matches!(c, ',' | '}' | ']'));
         self.skip(value.len(), &mask_of(value));
     }
 
     /// Masks a value after a name and `marks`. `is_first` is true if the name is the first word of its line.
     fn value(&mut self, marks: &str, is_first: bool) {
-        let rest = self.rest_of_string();
-        if rest.starts_with(MASK) {
+        let tail = self.rest_of_string();
+        if tail.starts_with(MASK) {
             return self.keep(MASK.len());
         }
-        let is_reference = is_harmless(rest) && !rest.contains(MASK);
-        if rest.starts_with(['{', '[']) && !marks.is_empty() && !is_reference {
-            return match closed(rest) {
-                Some(end) => self.skip(end, &nested(&rest[..end])),
+        let is_reference = is_harmless(tail) && !tail.contains(MASK);
+        if tail.starts_with(['{', '[']) && !marks.is_empty() && !is_reference {
+            return match closed(tail) {
+                Some(end) => self.skip(end, &nested(&tail[..end])),
                 None => {
-                    self.skip(rest.len(), &nested(rest));
+                    self.skip(tail.len(), &nested(tail));
                     self.pending = Pending::Block(indent(self.text));
                 }
             };
         }
         let in_flow = self.text[..self.at].contains(['{', '[']);
-        let quoted = rest.starts_with(['"', '\'']);
+        let quoted = tail.starts_with(['"', '\'']);
         let value = match marks {
-            _ if quoted => word(rest, |_| false),
-            ":" if is_first && !in_flow => rest.trim_end_matches([',', ';']),
-            ":" if in_flow => word(rest, |c| matches!(c, ',' | '}' | ']' | '"' | '\'')),
-            ":" => word(rest, |c| matches!(c, '"' | '\'')),
-            "" => word(rest, |c| matches!(c, ' ' | '\t' | ';' | '"' | '\'')),
-            _ => word(rest, |c| " \t;&,)}\"'".contains(c)),
+            _ if quoted => word(tail, |_| false),
+            ":" if is_first && !in_flow => tail.trim_end_matches([',', ';']),
+            ":" if in_flow => word(tail, |c| matches!(c, ',' | '}' | ']' | '"' | '\'')),
+            ":" => word(tail, |c| matches!(c, '"' | '\'')),
+            "" => word(tail, |c| matches!(c, ' ' | '\t' | ';' | '"' | '\'')),
+            _ => word(tail, |c| " \t;&,)}\"'".contains(c)),
         };
-        let shown = if rest.len() < self.rest().len() && !is_harmless(value) && !quoted {
+        let shown = if tail.len() < self.rest().len() && !is_harmless(value) && !quoted {
             // A string that goes on has its quotes already.
             MASK.to_owned()
         } else {
@@ -380,15 +372,24 @@ impl<'t> Line<'t> {
         if !is_bearer && !name.eq_ignore_ascii_case("basic") {
             return;
         }
-        let rest = self.rest_of_string();
-        let blank = ["\\ ", " ", "%20"].into_iter().find(|blank| rest.starts_with(blank));
+        let tail = self.rest_of_string();
+        let blank = ["\\ ", " ", "%20"].into_iter().find(|blank| tail.starts_with(blank));
         let Some(blank) = blank else {
             return;
         };
-        let value = word(&rest[blank.len()..], |c| " \t;,\"'".contains(c));
+        let value = word(&tail[blank.len()..], |c| " \t;,\"'".contains(c));
         if !is_harmless(value) && (is_bearer || is_credentials(value)) {
             self.keep(blank.len());
             self.skip(value.len(), MASK);
         }
     }
+}
+
+/// Counts the bytes of leading blanks. HAProxy escapes a blank that does not separate.
+fn count_blanks(text: &str) -> usize {
+    let mut tail = text;
+    while let Some(stripped) = tail.strip_prefix([' ', '\t']).or(tail.strip_prefix("\\ ")) {
+        tail = stripped;
+    }
+    text.len() - tail.len()
 }

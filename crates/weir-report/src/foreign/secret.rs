@@ -56,7 +56,7 @@ const OF_QUERIES: [&str; 14] = [
 /// Ends of such names.
 const ENDS_OF_QUERIES: [&str; 3] = ["session", "sessionid", "sessid"];
 
-/// Whether a name in the query of a URL says that its value is a secret.
+/// Returns true if a name in the query of a URL says that its value is a secret.
 pub(super) fn is_of_query(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let last = lower.rsplit(['_', '-', '.']).next();
@@ -162,7 +162,7 @@ pub(super) fn is_of_a_key(line: &str) -> bool {
     text.len() >= 60 && is_base64(text)
 }
 
-/// Where a private key's begin (RFC 7468 §10) ends in a line.
+/// Returns the position behind a private key's begin (RFC 7468 §10) in a line.
 pub(super) fn begin_of_key(text: &str) -> Option<usize> {
     let begin = text.find("-----BEGIN ")?;
     let mark = "PRIVATE KEY-----";
@@ -201,12 +201,13 @@ pub(super) fn named(name: &str) -> Named {
         .filter(|c| !matches!(c, '_' | '-' | '.'))
         .map(|c| c.to_ascii_lowercase())
         .collect();
-    let ends = |names: &[&str]| names.iter().any(|end| lower.ends_with(end));
+    let is_value_name = ONLY_OF_VALUES.iter().any(|end| lower.ends_with(end));
+    let is_name = NAMES.iter().any(|end| lower.ends_with(end));
     let is_word = name.chars().skip(1).all(|c| c.is_ascii_lowercase());
     match () {
         () if name == "AUTH" => Named::Always,
-        () if ends(&NAMES) && !is_word => Named::Always,
-        () if ends(&NAMES) || ends(&ONLY_OF_VALUES) || is_short(name) => Named::WithValue,
+        () if is_name && !is_word => Named::Always,
+        () if is_name || is_value_name || is_short(name) => Named::WithValue,
         () => Named::No,
     }
 }
@@ -225,10 +226,9 @@ pub(super) fn names_things(line: &str) -> bool {
 
 /// Returns the text after a key at the begin of `text`, from the colon on, if the key is one that holds values.
 pub(super) fn behind_value_key(text: &str) -> Option<&str> {
-    let text = text.trim_start_matches(['"', '\'']);
-    let mut keys = VALUE_KEYS.iter();
-    keys.find_map(|key| {
-        let behind = text.strip_prefix(key)?.trim_start_matches(['"', '\'']);
+    let unquoted = text.trim_start_matches(['"', '\'']);
+    VALUE_KEYS.iter().find_map(|key| {
+        let behind = unquoted.strip_prefix(key)?.trim_start_matches(['"', '\'']);
         behind.trim_start().starts_with(':').then_some(behind)
     })
 }
@@ -256,54 +256,57 @@ pub(super) fn is_harmless(value: &str) -> bool {
         "on", "off", "true", "false", "yes", "no", "none", "null", "~", "|", "|-", ">", ">-", "-",
         "…", "...",
     ];
-    let value = value.trim();
-    let is_name = |name: &str| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    };
-    value.is_empty()
-        || value.contains(MASK)
-        || WORDS.contains(&value)
-        || value.strip_prefix('$').is_some_and(is_name)
+    let trimmed = value.trim();
+    trimmed.is_empty()
+        || trimmed.contains(MASK)
+        || WORDS.contains(&trimmed)
+        || trimmed.strip_prefix('$').is_some_and(|name| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        })
         || [("${", "}"), ("{", "}"), ("%[", "]"), ("%{", "}")].iter().any(|(begin, end)| {
-            let inner = value.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end));
-            let is_name = |c: char| c.is_ascii_alphanumeric() || "_.$-()".contains(c);
-            inner.is_some_and(|inner| !inner.is_empty() && inner.chars().all(is_name))
+            let inner = trimmed.strip_prefix(begin).and_then(|tail| tail.strip_suffix(end));
+            inner.is_some_and(|inner| {
+                !inner.is_empty()
+                    && inner.chars().all(|c| c.is_ascii_alphanumeric() || "_.$-()".contains(c))
+            })
         })
 }
 
 /// Returns the length of the password hash that a text begins with. 0 if there is none.
 pub(super) fn hash(text: &str) -> usize {
-    let of_hash = |c: char| c.is_ascii_alphanumeric() || "./$+=,_-".contains(c);
     let scheme = if text.starts_with('{') { text.find('}').map_or(0, |end| end + 1) } else { 0 };
-    let rest = &text[scheme..];
-    let whole = scheme + rest.find(|c| !of_hash(c)).unwrap_or(rest.len());
+    let length = text[scheme..]
+        .find(|c: char| !c.is_ascii_alphanumeric() && !"./$+=,_-".contains(c))
+        .map_or(text.len(), |end| scheme + end);
     let is_hash = HASHES.iter().any(|begin| text.starts_with(begin));
     let is_short = SHORT_HASHES.iter().any(|begin| {
-        let mut parts = text[..whole].strip_prefix(begin).unwrap_or_default().split('$');
+        let mut parts = text[..length].strip_prefix(begin).unwrap_or_default().split('$');
         let hash = parts.by_ref().nth(1).unwrap_or_default();
         // With `rounds=…` before the salt it comes later.
         let hash = parts.next().unwrap_or(hash);
         hash.len() >= 8 && hash.chars().all(|c| c.is_ascii_alphanumeric() || "./".contains(c))
     });
-    if is_hash && text.len() > 6 || is_short { whole } else { 0 }
+    if is_hash && text.len() > 6 || is_short { length } else { 0 }
 }
 
 /// Returns true if the text after `Basic` is credentials (RFC 7617 §2) and not a word.
 pub(super) fn is_credentials(text: &str) -> bool {
-    let is_mark = |c: char| c.is_ascii_digit() || matches!(c, '=' | '+' | '/');
-    let has_mark = text.contains(is_mark) || text.chars().skip(1).any(|c| c.is_ascii_uppercase());
+    let has_mark = text.contains(|c: char| c.is_ascii_digit() || matches!(c, '=' | '+' | '/'))
+        || text.chars().skip(1).any(|c| c.is_ascii_uppercase());
     text.len() >= 4 && is_base64(text) && has_mark
 }
 
-/// Whether a text begins with a place in the file before it: `:LINE` or `:LINE:COLUMN`, and no more of that word.
+/// Returns true if a text begins with a place in the file before it: `:LINE` or `:LINE:COLUMN`, and no more of that
+/// word.
 pub(super) fn is_place(text: &str) -> bool {
     let word = text.split([' ', '\t', ',', ')', '`']).next();
-    let numbers = word.unwrap_or_default().trim_end_matches(':').strip_prefix(':');
-    let mut numbers = numbers.into_iter().flat_map(|numbers| numbers.split(':'));
-    let is_number = |text: &str| {
-        !text.is_empty() && text.len() <= MOST_DIGITS && text.bytes().all(|b| b.is_ascii_digit())
-    };
+    let position = word.unwrap_or_default().trim_end_matches(':').strip_prefix(':');
+    let mut numbers = position.into_iter().flat_map(|position| position.split(':'));
     numbers.next().is_some_and(is_number)
         && numbers.next().is_none_or(is_number)
         && numbers.next().is_none()
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MOST_DIGITS && text.bytes().all(|b| b.is_ascii_digit())
 }

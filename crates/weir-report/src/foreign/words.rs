@@ -16,13 +16,11 @@ pub(super) fn nested(piece: &str) -> String {
         at += word.len();
         let inner = unquoted(word);
         let is_key = piece[at..].trim_start().starts_with(':');
-        match is_key {
-            true => is_harmless_one = is_harmless_key(inner),
-            false if !is_harmless_one => {
-                out += &mask_of(word);
-                continue;
-            }
-            false => {}
+        if is_key {
+            is_harmless_one = is_harmless_key(inner);
+        } else if !is_harmless_one {
+            out += &mask_of(word);
+            continue;
         }
         out += word;
     }
@@ -51,7 +49,7 @@ pub(super) fn unquoted(word: &str) -> &str {
     word.trim_matches(['"', '\''])
 }
 
-/// What is shown of a value: itself where it is no secret, in quotes where it was.
+/// Returns the text shown for a value: itself where it is no secret, in quotes where it was.
 pub(super) fn mask_of(word: &str) -> String {
     let inner = unquoted(word);
     let quote = word.chars().next().filter(|c| matches!(c, '"' | '\''));
@@ -72,9 +70,8 @@ pub(super) fn query_value(text: &str) -> (usize, &str) {
     if text.starts_with(['"', '\'']) {
         return (0, "");
     }
-    let value = word(text, |c| " \t&;#<>\"'`".contains(c));
     // What stands behind a URL in prose or in a list is not its own.
-    let value = value.trim_end_matches([',', ')', ']']);
+    let value = word(text, |c| " \t&;#<>\"'`".contains(c)).trim_end_matches([',', ')', ']']);
     let shown = if is_harmless(value) { value } else { MASK };
     (value.len(), shown)
 }

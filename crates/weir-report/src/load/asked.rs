@@ -34,17 +34,12 @@ pub(super) fn load(load: &LoadShape) -> String {
         Overflow::Queue => "",
         Overflow::Drop => ", dropped when none is idle",
     };
-    let arrivals = arrivals(&load.arrivals);
+    let arrivals = describe_arrivals(&load.arrivals);
     format!("{arrivals}{assignment}{overflow}, {connections}{lifetime}{close}{pipeline}")
 }
 
 /// Describes the arrivals in a few words.
-fn arrivals(arrivals: &Arrivals) -> String {
-    let spread = |spacing: &Spacing| match spacing {
-        Spacing::Even => String::new(),
-        Spacing::Poisson { seed } => format!(", Poisson arrivals (seed {seed})"),
-        Spacing::Burst { size } => format!(", in bursts of {size}"),
-    };
+fn describe_arrivals(arrivals: &Arrivals) -> String {
     match arrivals {
         Arrivals::Closed => "closed loop".to_owned(),
         Arrivals::Constant { rate: r } => format!("open loop, {} requests/s intended", tenths(*r)),
@@ -52,7 +47,12 @@ fn arrivals(arrivals: &Arrivals) -> String {
             let mut rates: Vec<String> =
                 segments.iter().flat_map(|part| [part.from, part.to]).map(tenths).collect();
             rates.dedup();
-            let (rates, spread) = (rates.join(" → "), spread(spacing));
+            let spread = match spacing {
+                Spacing::Even => String::new(),
+                Spacing::Poisson { seed } => format!(", Poisson arrivals (seed {seed})"),
+                Spacing::Burst { size } => format!(", in bursts of {size}"),
+            };
+            let rates = rates.join(" → ");
             format!("open loop, {rates} requests/s intended{spread}")
         }
         Arrivals::Trace { file, arrivals, left_out, .. } => {

@@ -11,15 +11,16 @@ const WIDTH: usize = 100;
 
 /// Formats a calibration. `apart` is true if generator and null server had a CPU each.
 pub fn calibration(made: &Calibration, apart: bool) -> String {
-    let line = |text: &str| clause(Style::Plain, text);
     let mut blocks = vec![
-        line(&made.machine),
-        line(
+        clause(Style::Plain, &*made.machine),
+        clause(
+            Style::Plain,
             "against a server that ignores what it receives, 50 kept connections, bodies of 1 KiB",
         ),
     ];
     if !apart {
-        blocks.push(line(
+        blocks.push(clause(
+            Style::Plain,
             "on the same CPU as that server: a thread with a CPU to itself can do more",
         ));
     }

@@ -50,10 +50,10 @@ impl Extended {
         let unit = 10_u128.pow(digits);
         let scaled = u128::from(self.mantissa) * unit;
         let scaled = shifted_right(scaled, self.exponent.min(0).unsigned_abs(), false);
-        let whole = scaled / unit;
+        let integer = scaled / unit;
         match digits {
-            0 => whole.to_string(),
-            _ => format!("{whole}.{:0width$}", scaled % unit, width = digits as usize),
+            0 => integer.to_string(),
+            _ => format!("{integer}.{:0width$}", scaled % unit, width = digits as usize),
         }
     }
 }
@@ -67,11 +67,11 @@ fn shifted_right(value: u128, shift: u32, more: bool) -> u128 {
     if shift >= 127 {
         return 0;
     }
-    let kept = value >> shift;
+    let shifted = value >> shift;
     let lost = value & ((1 << shift) - 1);
     let half = 1 << (shift - 1);
-    let up = lost > half || lost == half && (more || kept % 2 == 1);
-    kept + u128::from(up)
+    let up = lost > half || lost == half && (more || shifted % 2 == 1);
+    shifted + u128::from(up)
 }
 
 #[cfg(test)]

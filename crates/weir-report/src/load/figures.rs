@@ -55,28 +55,29 @@ fn is_held(report: &LoadReport) -> bool {
 
 fn rates(report: &LoadReport) -> Fact {
     let rates = &report.rates;
-    let row = |name: &str, figure: f64, remark: &str| {
-        format!("{name:<10}{:>13} requests/s{remark}", tenths(figure))
-    };
     let mut rows = Vec::new();
     let mut share = String::new();
     if let Some(intended) = rates.intended {
-        rows.push(row("intended", intended, ""));
+        rows.push(rate_line("intended", intended, ""));
     }
     if let Some(intended) = rates.intended.filter(|intended| *intended > 0.0) {
         share = format!("   {:.2} % of intended", 100.0 * rates.offered / intended);
     }
-    rows.push(row("offered", rates.offered, &share));
+    rows.push(rate_line("offered", rates.offered, &share));
     if report.counts.dropped > 0 {
         let dropped = report.counts.dropped as f64 / report.phases.sustain;
         let remark = format!("   {}", plural(report.counts.dropped, "request"));
-        rows.push(row("dropped", dropped, &remark));
+        rows.push(rate_line("dropped", dropped, &remark));
     }
     let remark = format!("   {}", plural(report.counts.completed, "response"));
-    rows.push(row("completed", rates.completed, &remark));
+    rows.push(rate_line("completed", rates.completed, &remark));
     let received = bytes_per_second(rates.received_bytes);
     rows.push(format!("received  {received:>24}"));
     facts("rate", rows)
+}
+
+fn rate_line(name: &str, figure: f64, remark: &str) -> String {
+    format!("{name:<10}{:>13} requests/s{remark}", tenths(figure))
 }
 
 fn times(report: &LoadReport) -> Table {
@@ -125,11 +126,9 @@ fn own_times(report: &LoadReport) -> Vec<Fact> {
 fn resolution(report: &LoadReport) -> Option<Fact> {
     let woken = report.generator.woken_late_ns?;
     let sent = &report.dispatch_lag.quantiles;
-    let late = |quantile: f64, woken: u64| {
-        let sent = sent.iter().find(|(q, _)| *q == quantile)?.1;
-        Some(time((sent + woken) as f64))
-    };
-    let (half, tail) = (late(0.5, woken[0])?, late(0.99, woken[1])?);
+    let sent_p50 = sent.iter().find(|(q, _)| *q == 0.5)?.1;
+    let sent_p99 = sent.iter().find(|(q, _)| *q == 0.99)?.1;
+    let (half, tail) = (time((sent_p50 + woken[0]) as f64), time((sent_p99 + woken[1]) as f64));
     let exact = format!("the response time's p50 is known to {half}, its p99 to {tail}");
     Some(fact("resolution", exact))
 }
@@ -141,7 +140,7 @@ fn generator(report: &LoadReport) -> Option<Fact> {
     if cpu_ns == 0 || report.counts.completed_whole == 0 {
         return None;
     }
-    let each = time(cpu_ns as f64 / report.counts.completed_whole as f64);
+    let cpu_per_response = time(cpu_ns as f64 / report.counts.completed_whole as f64);
     let io = match report.generator.io.as_str() {
         // While the load goes on, which one it is is not known here.
         "" | "auto" => String::new(),
@@ -152,7 +151,7 @@ fn generator(report: &LoadReport) -> Option<Fact> {
         0 => String::new(),
         spun => format!(", {} of it awake for arrivals", time(spun as f64)),
     };
-    let spent = format!("{cpu} of CPU time, {each} per response{awake}{io}");
+    let spent = format!("{cpu} of CPU time, {cpu_per_response} per response{awake}{io}");
     Some(fact("generator", spent))
 }
 
@@ -180,16 +179,6 @@ fn generators(report: &LoadReport) -> Option<Fact> {
 /// Returns the results of TLS handshakes: versions, ciphers and groups.
 fn tls(report: &LoadReport) -> Option<Fact> {
     let tls = report.tls.as_ref()?;
-    let names = |names: &[NameCount]| {
-        names
-            .iter()
-            .map(|one| match names.len() {
-                1 => one.name.clone(),
-                _ => format!("{} × {}", count(one.count), one.name),
-            })
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
     let resumed = match tls.handshakes {
         0 => String::new(),
         all => format!(", {:.1} % resumed", 100.0 * tls.resumed as f64 / all as f64),
@@ -200,11 +189,22 @@ fn tls(report: &LoadReport) -> Option<Fact> {
     };
     let handshakes = plural(tls.handshakes, "handshake");
     let agreed = [&tls.versions, &tls.ciphers, &tls.groups]
-        .map(|list| names(list))
+        .map(|list| join_names(list))
         .into_iter()
         .filter(|text| !text.is_empty());
     let lines = std::iter::once(format!("{handshakes}{resumed}{early}")).chain(agreed);
     Some(facts("TLS", lines))
+}
+
+fn join_names(names: &[NameCount]) -> String {
+    let texts: Vec<String> = names
+        .iter()
+        .map(|name| match names.len() {
+            1 => name.name.clone(),
+            _ => format!("{} × {}", count(name.count), name.name),
+        })
+        .collect();
+    texts.join(", ")
 }
 
 /// Formats the responses of the whole trial by class. Codes are listed for every class that is not all 200. Responses
@@ -236,7 +236,7 @@ fn responses(report: &LoadReport) -> String {
 
 fn connections(report: &LoadReport) -> Fact {
     let counts = &report.counts;
-    let asked = count(report.load.connections.into());
+    let requested = count(report.load.connections.into());
     let (opened, open) = (count(counts.connects), count(counts.connected));
     let reopened = match counts.reconnects {
         0 => "none".to_owned(),
@@ -246,7 +246,7 @@ fn connections(report: &LoadReport) -> Fact {
     let mut lines = vec![if is_for_each {
         format!("{opened} opened, one for each request")
     } else {
-        format!("{asked} asked for, {open} open at the start, {reopened} reopened")
+        format!("{requested} asked for, {open} open at the start, {reopened} reopened")
     }];
     if counts.lost > 0 && !is_for_each {
         let lost = count(counts.lost);
@@ -260,7 +260,7 @@ const KEEPALIVE_RACE: &str =
     ", as may be where the server closes an idle connection just as a request is sent";
 
 fn errors(report: &LoadReport) -> Fact {
-    let each = report.errors.iter().map(|error| {
+    let lines = report.errors.iter().map(|error| {
         let colon = if error.words.is_empty() { "" } else { ": " };
         let (count, kind, words) = (count(error.count), kind(error.kind), &error.words);
         let is_race = error.kind == ErrorKind::ClosedUnanswered && report.counts.lost > 0;
@@ -275,7 +275,7 @@ fn errors(report: &LoadReport) -> Fact {
     let bad: u64 = bad.map(|status| status.count).sum();
     let bad = (bad > 0).then(|| format!("{} × status of 400 or above", count(bad)));
     let none = (report.errors.is_empty() && bad.is_none()).then(|| "none".to_owned());
-    facts("errors", each.chain(bad).chain(none))
+    facts("errors", lines.chain(bad).chain(none))
 }
 
 fn kind(kind: ErrorKind) -> &'static str {

@@ -6,7 +6,7 @@
 
 use weir_model::load_report::{LoadReport, TimeReport};
 
-use super::spectrum::{mean_and_stdev, rows};
+use super::spectrum::{list_rows, mean_and_stdev};
 use super::times::{HistogramError, histogram};
 
 /// Formats the response times as `.hgrm`, in milliseconds.
@@ -18,9 +18,9 @@ pub fn hgrm(report: &LoadReport) -> Result<String, HistogramError> {
 }
 
 fn of(time: &TimeReport) -> Result<String, HistogramError> {
-    let histogram = histogram(time)?;
+    let values = histogram(time)?;
     let mut text = String::from("       Value     Percentile TotalCount 1/(1-Percentile)\n\n");
-    for row in rows(&histogram) {
+    for row in list_rows(&values) {
         let (ms, quantile, count) = (row.value as f64 / 1e6, row.quantile, row.count);
         text += &format!("{ms:12.6} {quantile:.12} {count:10}");
         // The original leaves the infinite one out, and plotters skip a row of three columns.
@@ -29,10 +29,10 @@ fn of(time: &TimeReport) -> Result<String, HistogramError> {
         }
         text.push('\n');
     }
-    let (mean, stdev) = if histogram.is_empty() { (0.0, 0.0) } else { mean_and_stdev(&histogram) };
+    let (mean, stdev) = if values.is_empty() { (0.0, 0.0) } else { mean_and_stdev(&values) };
     let (mean, stdev, max) = (mean / 1e6, stdev / 1e6, time.max as f64 / 1e6);
-    let (total, buckets) = (histogram.len(), histogram.buckets());
-    let sub_buckets = (2 * 10_u32.pow(u32::from(histogram.sigfig()))).next_power_of_two();
+    let (total, buckets) = (values.len(), values.buckets());
+    let sub_buckets = (2 * 10_u32.pow(u32::from(values.sigfig()))).next_power_of_two();
     let footer = format!(
         "#[Mean    = {mean:12.6}, StdDeviation   = {stdev:12.6}]\n\
          #[Max     = {max:12.6}, Total count    = {total:12}]\n\

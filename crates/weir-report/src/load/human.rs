@@ -7,7 +7,7 @@ use weir_model::record::Validity;
 
 use super::asked;
 use super::figures::{figures, is_open};
-use super::spectrum::rows;
+use super::spectrum::list_rows;
 use super::times::{HistogramError, histogram};
 use crate::foreign::visible;
 use crate::number::{self, plural, time};
@@ -36,12 +36,11 @@ pub fn human(
     for flow in &report.flows {
         blocks.extend(one_flow(report, flow));
     }
-    let heading = || Heading::section("", "What limits it");
-    let card = limiter.map(|found| limiter::card(heading(), found, false));
+    let card = limiter
+        .map(|limiter| limiter::card(Heading::section("", "What limits it"), limiter, false));
     blocks.extend(card.unwrap_or_default());
     if detailed && report.response_time.count > 0 {
-        let spectrum = spectrum(report).map(Block::Table);
-        blocks.push(spectrum.unwrap_or_else(|error| {
+        blocks.push(spectrum(report).map(Block::Table).unwrap_or_else(|error| {
             clause(Style::Warning, format!("no percentile spectrum: {error}"))
         }));
     }
@@ -69,22 +68,22 @@ fn line(text: String) -> Block {
 
 /// Returns a report of one flow alone.
 fn alone(report: &LoadReport, flow: &FlowReport) -> LoadReport {
-    let flow = flow.clone();
+    let flow_copy = flow.clone();
     LoadReport {
-        target: flow.target,
-        load: flow.load,
-        rates: flow.rates,
-        counts: flow.counts,
-        statuses: flow.statuses,
-        errors: flow.errors,
-        censored: flow.censored,
-        response_time: flow.response_time,
-        service_time: flow.service_time,
-        first_byte: flow.first_byte,
-        dispatch_lag: flow.dispatch_lag,
-        connect_time: flow.connect_time,
-        tls_time: flow.tls_time,
-        tls: flow.tls,
+        target: flow_copy.target,
+        load: flow_copy.load,
+        rates: flow_copy.rates,
+        counts: flow_copy.counts,
+        statuses: flow_copy.statuses,
+        errors: flow_copy.errors,
+        censored: flow_copy.censored,
+        response_time: flow_copy.response_time,
+        service_time: flow_copy.service_time,
+        first_byte: flow_copy.first_byte,
+        dispatch_lag: flow_copy.dispatch_lag,
+        connect_time: flow_copy.connect_time,
+        tls_time: flow_copy.tls_time,
+        tls: flow_copy.tls,
         flows: Vec::new(),
         ..report.clone()
     }
@@ -97,7 +96,7 @@ fn what_was_run(report: &LoadReport) -> [Block; 3] {
         bytes => format!(" with {} of content", plural(bytes, "byte")),
     };
     let (method, url, address) = (&target.method, &target.url, &target.address);
-    let asked = format!("{method} {url}{content} at {address}");
+    let request = format!("{method} {url}{content} at {address}");
     let shape = match report.flows.len() {
         0 => asked::load(&report.load),
         flows => {
@@ -125,7 +124,7 @@ fn what_was_run(report: &LoadReport) -> [Block; 3] {
         format!("ended{ramp_up}: nothing was measured")
     };
     let load = format!("{shape}, {threads} {pinning}");
-    [line(asked), clause(Style::Plain, load), clause(Style::Plain, measured)]
+    [line(request), clause(Style::Plain, load), clause(Style::Plain, measured)]
 }
 
 fn pinning(cpus: &[Option<u32>]) -> String {
@@ -141,8 +140,8 @@ fn validity(report: &LoadReport) -> impl Iterator<Item = Block> {
     let worst =
         report.validity.iter().map(|reason| reason.validity).max().unwrap_or(Validity::Valid);
     let reasons = report.validity.iter().map(|reason| {
-        let said = format!(" {}: {}", reason.rule, reason.seen);
-        Text::from("  ").badge(reason.validity).plain(said)
+        let explanation = format!(" {}: {}", reason.rule, reason.seen);
+        Text::from("  ").badge(reason.validity).plain(explanation)
     });
     let callout = Block::Callout(Callout {
         label: "",
@@ -166,14 +165,17 @@ fn spectrum(report: &LoadReport) -> Result<Table, HistogramError> {
     let mut columns = vec![Column::new("1 in"), Column::new("response_time")];
     columns.extend(service.as_ref().map(|_| Column::new("service_time")));
     columns.push(Column::new("responses"));
-    let rows = rows(&response).into_iter().map(|row| {
+    let rows = list_rows(&response).into_iter().map(|row| {
         let one_in = match row.one_in() {
             n if n.is_finite() => format!("{n:.2}"),
             _ => "inf".to_owned(),
         };
         let mut cells = vec![one_in, time(row.value as f64)];
-        let service = service.as_ref().map(|histogram| histogram.value_at_quantile(row.quantile));
-        cells.extend(service.map(|ns| time(ns as f64)));
+        cells.extend(
+            service
+                .as_ref()
+                .map(|histogram| time(histogram.value_at_quantile(row.quantile) as f64)),
+        );
         cells.push(number::count(row.count));
         Row::new(format!("  {:.6}", row.quantile), cells.into_iter().map(Cell::from))
     });
@@ -214,9 +216,9 @@ mod tests {
         report.response_time.histogram = "?".to_owned();
         let (short, long) =
             (human(&report, None, false, false, 100), human(&report, None, true, false, 100));
-        let rest = long.strip_prefix(&short).unwrap();
+        let spectrum = long.strip_prefix(&short).unwrap();
         let note = "note: no percentile spectrum: the histogram is not base64";
-        assert!(rest.starts_with(note), "{rest}");
+        assert!(spectrum.starts_with(note), "{spectrum}");
     }
 
     #[test]
@@ -224,9 +226,8 @@ mod tests {
         let report = sample::open_loop();
         let colored = human(&report, None, true, true, 100);
         assert!(colored.contains("\x1b[33mSUSPECT\x1b[0m"));
-        let is_code = |code: &str| code.bytes().all(|b| b.is_ascii_digit() || b == b';');
         let pieces = colored.split("\x1b[").map(|piece| match piece.split_once('m') {
-            Some((code, rest)) if is_code(code) => rest,
+            Some((code, tail)) if code.bytes().all(|b| b.is_ascii_digit() || b == b';') => tail,
             _ => piece,
         });
         assert_eq!(pieces.collect::<String>(), human(&report, None, true, false, 100));
@@ -246,13 +247,14 @@ mod tests {
 
     #[test]
     fn figures_stay_below_each_other_where_the_terminal_is_narrow() {
-        let of = |width| human(&sample::open_loop(), None, false, false, width);
+        let [wide, narrow] =
+            [60, 40].map(|width| human(&sample::open_loop(), None, false, false, width));
         let rates = "rate          intended        1,000.0 requests/s\n              offered           999.9 requests/s\n\
                      \x20             99.99 % of intended\n              completed         999.8 requests/s\n";
-        assert!(of(60).contains(rates), "{}", of(60));
+        assert!(wide.contains(rates), "{wide}");
         let (intended, received) = ("\nrate          intended 1,000.0", "received 1.17 MiB/s\n");
-        assert!(of(40).contains(intended) && of(40).contains(received), "{}", of(40));
-        for text in [of(60), of(40)] {
+        assert!(narrow.contains(intended) && narrow.contains(received), "{narrow}");
+        for text in [wide, narrow] {
             assert!(text.contains("\nresolution    the response time's"), "{text}");
             assert!(text.contains("\nconnections   50 asked for,"), "{text}");
         }
@@ -279,8 +281,8 @@ mod tests {
         report.censored.in_flight = 1;
         report.censored.oldest_ns = 1_500_000_000;
         let text = human(&report, None, false, false, 100);
-        let said =
+        let sentence =
             "1 request never ended and is in none of these times; it had waited 1.50 s: 1 sent";
-        assert!(text.contains(said), "{text}");
+        assert!(text.contains(sentence), "{text}");
     }
 }

@@ -126,13 +126,14 @@ pub(crate) fn known_to_wrk2() -> (LoadReport, Histogram<u64>) {
     report.rates.received_bytes = 1010.0 * 1262.0;
     report.counts.completed = 5_050;
     report.statuses = statuses(&[(200, 5_043), (500, 7)]);
-    let error = |kind, count| ErrorCount { kind, words: String::new(), errno: None, count };
-    report.errors = vec![
-        error(ErrorKind::Connect, 3),
-        error(ErrorKind::Receive, 1),
-        error(ErrorKind::ClosedEarly, 1),
-        error(ErrorKind::Timeout, 1),
-    ];
+    report.errors = [
+        (ErrorKind::Connect, 3),
+        (ErrorKind::Receive, 1),
+        (ErrorKind::ClosedEarly, 1),
+        (ErrorKind::Timeout, 1),
+    ]
+    .map(|(kind, count)| ErrorCount { kind, words: String::new(), errno: None, count })
+    .into();
     report.response_time = time_report(&latency);
     // Over two threads: 500, 505, 480, 260 and 515 per second and thread.
     let per_second = [1_000, 1_011, 960, 520, 1_030];

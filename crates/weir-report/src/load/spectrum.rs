@@ -30,7 +30,7 @@ impl Row {
 
 /// Returns the spectrum as wrk2 iterates over it: from quantile 0 on, a row each time the count reaches the next tick.
 /// The last bucket has one row besides the closing row at quantile 1.
-pub(super) fn rows(histogram: &Histogram<u64>) -> Vec<Row> {
+pub(super) fn list_rows(histogram: &Histogram<u64>) -> Vec<Row> {
     let total = histogram.len();
     let mut rows = Vec::new();
     // Percent, because adding up fractions would round otherwise than the original does.
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn recorded(values: &[u64]) -> Histogram<u64> {
+    fn record_all(values: &[u64]) -> Histogram<u64> {
         let mut histogram = Histogram::new_with_bounds(1, 1_000_000_000, 3).unwrap();
         for &value in values {
             histogram.record(value).unwrap();
@@ -123,7 +123,7 @@ mod tests {
         fn each_row_says_how_many_values_are_not_above_its_value(
             values in prop::collection::vec(0_u64..1_000_000, 1..300)
         ) {
-            let rows = rows(&recorded(&values));
+            let rows = list_rows(&record_all(&values));
             for row in &rows {
                 let naive = values.iter().filter(|&&value| value <= row.value).count() as u64;
                 prop_assert_eq!(row.count, naive);
@@ -139,7 +139,7 @@ mod tests {
         fn mean_and_deviation_agree_with_the_values(
             values in prop::collection::vec(0_u64..1_000_000, 1..300)
         ) {
-            let (mean, stdev) = mean_and_stdev(&recorded(&values));
+            let (mean, stdev) = mean_and_stdev(&record_all(&values));
             let count = values.len() as f64;
             let exact = values.iter().sum::<u64>() as f64 / count;
             let squares = values.iter().map(|&value| (value as f64 - exact).powi(2)).sum::<f64>();
@@ -152,7 +152,7 @@ mod tests {
             // Below 2048 a bucket is one value, so the naive count is the exact one.
             values in prop::collection::vec(0_u64..2000, 1..300)
         ) {
-            let histogram = recorded(&values);
+            let histogram = record_all(&values);
             let (mean, stdev) = mean_and_stdev(&histogram);
             let low = (mean - stdev).max(0.0) as u64;
             let high = (mean + stdev) as u64 + 1;
@@ -165,18 +165,18 @@ mod tests {
     #[test]
     fn a_single_value_has_a_first_row_and_a_last() {
         let [first, last] = [(7, 0.0, 1), (7, 1.0, 1)].map(row);
-        assert_eq!(rows(&recorded(&[7])), [first, last]);
+        assert_eq!(list_rows(&record_all(&[7])), [first, last]);
     }
 
     #[test]
     fn no_values_have_the_last_row_alone() {
-        assert_eq!(rows(&recorded(&[])), [row((0, 1.0, 0))]);
-        assert_eq!(value_at(&recorded(&[]), 50.0), 0);
+        assert_eq!(list_rows(&record_all(&[])), [row((0, 1.0, 0))]);
+        assert_eq!(value_at(&record_all(&[]), 50.0), 0);
     }
 
     #[test]
     fn ranks_are_rounded_to_the_nearest() {
-        let four = recorded(&[10, 20, 30, 40]);
+        let four = record_all(&[10, 20, 30, 40]);
         assert_eq!(value_at(&four, 50.0), 20);
         assert_eq!(value_at(&four, 62.0), 20);
         assert_eq!(value_at(&four, 63.0), 30);

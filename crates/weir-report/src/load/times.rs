@@ -100,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
     use weir_record::LONGEST_NS;
 
-    fn recorded(values: &[u64]) -> Histogram<u64> {
+    fn record_all(values: &[u64]) -> Histogram<u64> {
         let mut histogram = empty_histogram();
         for &value in values {
             histogram.record(value).unwrap();
@@ -113,7 +113,7 @@ mod tests {
         fn nothing_is_lost_on_the_way_through_the_document(
             values in prop::collection::vec(0..LONGEST_NS, 0..200)
         ) {
-            let before = recorded(&values);
+            let before = record_all(&values);
             let after = histogram(&time_report(&before)).unwrap();
             prop_assert_eq!(after, before);
         }
@@ -122,22 +122,22 @@ mod tests {
         fn figures_agree_with_the_values(
             mut values in prop::collection::vec(1..LONGEST_NS, 1..200)
         ) {
-            let recorded = recorded(&values);
+            let recorded = record_all(&values);
             let report = time_report(&recorded);
             prop_assert_eq!((report.mean, report.stdev), (recorded.mean(), recorded.stdev()));
             values.sort_unstable();
-            for (quantile, found) in report.quantiles {
+            for (quantile, reported) in report.quantiles {
                 let rank = (quantile * values.len() as f64).ceil() as usize;
                 let exact = values[rank.max(1) - 1];
                 // Three significant digits, reported at the upper end of the bucket.
-                prop_assert!(found >= exact && found as f64 <= exact as f64 * 1.001 + 1.0);
+                prop_assert!(reported >= exact && reported as f64 <= exact as f64 * 1.001 + 1.0);
             }
         }
     }
 
     #[test]
     fn no_values_give_zeros_and_an_empty_histogram() {
-        let report = time_report(&recorded(&[]));
+        let report = time_report(&record_all(&[]));
         assert_eq!((report.count, report.min, report.max), (0, 0, 0));
         assert_eq!((report.mean, report.stdev), (0.0, 0.0));
         assert!(histogram(&report).unwrap().is_empty());
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_histogram_is_refused() {
-        let good = time_report(&recorded(&[1, 2, 3]));
+        let good = time_report(&record_all(&[1, 2, 3]));
         let broken =
             |histogram: &str| TimeReport { histogram: histogram.to_owned(), ..good.clone() };
         let text = histogram(&broken("not base64!")).unwrap_err();

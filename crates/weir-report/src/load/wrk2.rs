@@ -15,7 +15,7 @@ use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
 use super::extended::Extended;
-use super::spectrum::{mean_and_stdev, rows, value_at, within_stdev};
+use super::spectrum::{list_rows, mean_and_stdev, value_at, within_stdev};
 use super::times::{HistogramError, histogram};
 
 /// Longest time of wrk2, microseconds: a day.
@@ -119,7 +119,7 @@ fn distribution(latency: &Histogram<u64>) -> String {
     }
     text += "\n  Detailed Percentile spectrum:\n\
              \x20      Value   Percentile   TotalCount 1/(1-Percentile)\n\n";
-    for row in rows(latency) {
+    for row in list_rows(latency) {
         let milliseconds = row.value as f64 / 1e3;
         let (quantile, count, one_in) = (row.quantile, row.count, row.one_in());
         text += &format!("{milliseconds:12.3} {quantile:12.6} {count:12} {one_in:12.2}\n");
@@ -143,13 +143,13 @@ fn totals(report: &LoadReport) -> String {
     let bytes_per_second = report.rates.received_bytes;
     let bytes = binary(bytes_per_second * sustain);
     let mut text = format!("  {requests} requests in {duration}, {bytes}B read\n");
-    let errors = ["connect", "read", "write", "timeout"].map(|kind| {
-        let such = report.errors.iter().filter(|error| socket_error(error.kind) == kind);
-        (kind, such.map(|error| error.count).sum::<u64>())
+    let error_counts = ["connect", "read", "write", "timeout"].map(|kind| {
+        let errors = report.errors.iter().filter(|error| socket_error(error.kind) == kind);
+        (kind, errors.map(|error| error.count).sum::<u64>())
     });
-    if errors.iter().any(|(_, count)| *count > 0) {
-        let errors = errors.map(|(kind, count)| format!("{kind} {count}"));
-        text += &format!("  Socket errors: {}\n", errors.join(", "));
+    if error_counts.iter().any(|(_, count)| *count > 0) {
+        let counts = error_counts.map(|(kind, count)| format!("{kind} {count}"));
+        text += &format!("  Socket errors: {}\n", counts.join(", "));
     }
     let refused = report.statuses.iter().filter(|status| status.status > 399);
     let refused: u64 = refused.map(|status| status.count).sum();
@@ -292,34 +292,34 @@ mod tests {
     }
 
     /// Values that a script reads from wrk2's output.
-    struct Read {
+    struct ParsedOutput {
         rows: Vec<(f64, f64, u64, f64)>,
         requests: u64,
         rate: f64,
         mean: f64,
     }
 
-    fn read_like_a_script(text: &str) -> Read {
-        let after = |marker: &str| {
-            let (_, rest) = text.split_once(marker).expect(marker);
-            let word = rest.split_whitespace().next().unwrap();
-            word.trim_end_matches(',')
-        };
-        let number = |text: &str| text.parse::<f64>().unwrap();
+    fn read_like_a_script(text: &str) -> ParsedOutput {
         let spectrum = text.split("1/(1-Percentile)\n\n").nth(1).unwrap();
         let rows = spectrum.lines().take_while(|line| !line.starts_with("#[")).map(|line| {
-            let columns: Vec<f64> = line.split_whitespace().map(number).collect();
+            let columns: Vec<f64> =
+                line.split_whitespace().map(|text| text.parse().unwrap()).collect();
             assert_eq!(columns.len(), 4, "{line}");
             (columns[0], columns[1], columns[2] as u64, columns[3])
         });
         let mut lines = text.lines();
         let requests = lines.find(|line| line.contains(" requests in ")).unwrap();
-        Read {
+        ParsedOutput {
             rows: rows.collect(),
             requests: requests.split_whitespace().next().unwrap().parse().unwrap(),
-            rate: number(after("Requests/sec:")),
-            mean: number(after("#[Mean    =")),
+            rate: number_after(text, "Requests/sec:"),
+            mean: number_after(text, "#[Mean    ="),
         }
+    }
+
+    fn number_after(text: &str, marker: &str) -> f64 {
+        let (_, tail) = text.split_once(marker).expect(marker);
+        tail.split_whitespace().next().unwrap().trim_end_matches(',').parse().unwrap()
     }
 
     #[test]

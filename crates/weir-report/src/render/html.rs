@@ -110,8 +110,9 @@ impl Page {
     }
 
     fn heading(&mut self, heading: &Heading) {
-        let (text, badge) = (Escaped(&heading.text), heading.badge.map(badge));
-        let badge = badge.map_or(String::new(), |badge| format!(" {badge}"));
+        let text = Escaped(&heading.text);
+        let badge =
+            heading.badge.map_or(String::new(), |validity| format!(" {}", render_badge(validity)));
         match heading.level {
             2 => {
                 self.begin_section();
@@ -133,7 +134,7 @@ impl Page {
             self.put(format_args!("<p>{paragraph}</p>"));
         }
         let basis = inline(&Text::from(callout.basis.as_str()).sentence());
-        let badge = badge(callout.badge);
+        let badge = render_badge(callout.badge);
         self.put(format_args!("\n<p>{badge} {basis}</p>\n</section>\n"));
     }
 
@@ -214,7 +215,7 @@ impl Page {
     fn row(&mut self, table: &Table, row: &Row, shown: &[usize]) {
         let name = Escaped(&row.name);
         if row.part == Part::Group {
-            let badge = row.badge.map_or(String::new(), badge);
+            let badge = row.badge.map_or(String::new(), render_badge);
             let span = shown.len() + 1;
             self.put(format_args!(
                 "<tr><th scope=\"rowgroup\" colspan=\"{span}\">{name} {badge}</th></tr>\n"
@@ -347,7 +348,7 @@ pub(super) fn part(part: Part) -> &'static str {
     }
 }
 
-fn badge(validity: Validity) -> String {
+fn render_badge(validity: Validity) -> String {
     let word = words::validity(validity);
     let class = word.to_lowercase();
     format!("<span class=\"badge {class}\">{word}</span>")
@@ -382,7 +383,7 @@ fn inline(text: &Text) -> String {
         Role::Tone(tone) => {
             format!("<span class=\"verdict {}\">{}</span>", tone.class(), prose(text))
         }
-        Role::Badge(validity) => badge(*validity),
+        Role::Badge(validity) => render_badge(*validity),
         // A reader that speaks would name each character.
         Role::Picture => {
             format!("<span class=\"spark\" aria-hidden=\"true\">{}</span>", Escaped(text))

@@ -90,15 +90,15 @@ fn table(out: &mut String, table: &Table) {
         let _ = writeln!(out, "{}:\n", escape(&table.caption));
     }
     let shown = table.shown(OUTPUT);
-    let columns = || shown.iter().map(|at| &table.columns[*at]);
+    let columns: Vec<&Column> = shown.iter().map(|at| &table.columns[*at]).collect();
     let mut heads = vec![escape(&table.names)];
     let mut rule = "|---|".to_owned();
     if !table.about.is_empty() {
         heads.push(escape(table.about));
         rule.push_str("---|");
     }
-    heads.extend(columns().map(head));
-    rule.extend(columns().map(|column| if column.left { "---|" } else { "--:|" }));
+    heads.extend(columns.iter().map(|column| head(column)));
+    rule.extend(columns.iter().map(|column| if column.left { "---|" } else { "--:|" }));
     let _ = writeln!(out, "| {} |\n{rule}", heads.join(" | "));
     for row in &table.rows {
         let name = match (row.part, row.badge) {
@@ -112,8 +112,7 @@ fn table(out: &mut String, table: &Table) {
         if !table.about.is_empty() {
             cells.push(inline(&row.about));
         }
-        let own = shown.iter().map(|at| row.cells.get(*at).map_or(String::new(), cell));
-        cells.extend(own);
+        cells.extend(shown.iter().map(|at| row.cells.get(*at).map_or(String::new(), cell)));
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }
     out.push('\n');
@@ -146,7 +145,7 @@ fn cell(cell: &Cell) -> String {
 fn code_block(out: &mut String, code: &Code) {
     let text = masked(&code.text);
     let text = visible(text.trim_end());
-    let fence = fence(&text);
+    let fence = choose_fence(&text);
     let _ = writeln!(out, "{fence}{}\n{text}\n{fence}\n", code.language);
 }
 
@@ -160,7 +159,7 @@ fn inline(text: &Text) -> String {
 }
 
 /// Returns a fence that is longer than any run of backticks in the text (CommonMark §4.5).
-fn fence(text: &str) -> String {
+fn choose_fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat((longest + 1).max(3))
 }
@@ -217,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_fence_is_longer_than_any_in_the_text() {
-        assert_eq!(fence("no ticks"), "```");
-        assert_eq!(fence("a ```` b"), "`````");
+        assert_eq!(choose_fence("no ticks"), "```");
+        assert_eq!(choose_fence("a ```` b"), "`````");
     }
 }

@@ -85,20 +85,20 @@ impl Page {
 /// Breaks text into lines. Words keep their roles.
 fn wrapped(text: &Text, width: usize, hang: usize) -> Vec<Text> {
     let cleaned: Vec<(Role, String)> = text.0.iter().map(|(role, t)| (*role, clean(t))).collect();
-    let whole: String = cleaned.iter().map(|(_, text)| text.as_str()).collect();
-    let mut left = cleaned
+    let words: String = cleaned.iter().map(|(_, text)| text.as_str()).collect();
+    let mut roles = cleaned
         .iter()
         .flat_map(|(role, text)| text.chars().map(move |c| (*role, c)))
         .filter(|(_, c)| !c.is_whitespace())
         .map(|(role, _)| role);
-    let lines = wrap(&whole, width, hang).into_iter().map(|line| {
+    let lines = wrap(&words, width, hang).into_iter().map(|line| {
         let mut pieces: Vec<(Role, String)> = Vec::new();
         for c in line.chars() {
             // A space is of the role of what stands before it.
             let role = if c.is_whitespace() {
                 pieces.last().map_or(Role::Plain, |(role, _)| *role)
             } else {
-                left.next().unwrap_or(Role::Plain)
+                roles.next().unwrap_or(Role::Plain)
             };
             match pieces.last_mut() {
                 Some((last, text)) if *last == role => text.push(c),
@@ -167,20 +167,17 @@ const UNITS: [&str; 18] = [
 
 /// Splits a text into words. A number and its unit are one word: `12 ms`, also before a comma.
 fn words(text: &str) -> Vec<&str> {
-    let is_figure = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
-    let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
     let mut words = Vec::new();
-    let mut rest = text.trim_start();
-    while !rest.is_empty() {
-        let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let mut tail = text.trim_start();
+    while !tail.is_empty() {
+        let (word, after) = tail.split_once(char::is_whitespace).unwrap_or((tail, ""));
         let unit = after.split(char::is_whitespace).next().unwrap_or_default();
-        let end = if is_figure(word) && is_unit(unit) {
-            rest.len() - after.len() + unit.len()
-        } else {
-            word.len()
-        };
-        words.push(&rest[..end]);
-        rest = rest[end..].trim_start();
+        let is_figure = word.ends_with(|c: char| c.is_ascii_digit());
+        let is_unit = UNITS.contains(&unit.trim_end_matches([',', '.', ';', ':', ')']));
+        let end =
+            if is_figure && is_unit { tail.len() - after.len() + unit.len() } else { word.len() };
+        words.push(&tail[..end]);
+        tail = tail[end..].trim_start();
     }
     words
 }
@@ -189,7 +186,7 @@ fn words(text: &str) -> Vec<&str> {
 /// indented by `hang`. Leading spaces are kept; a word longer than a line is broken.
 pub(super) fn wrap(text: &str, width: usize, hang: usize) -> Vec<String> {
     let lead = width_of(text) - width_of(text.trim_start());
-    let hang = hang.min(width / 2);
+    let hanging_indent = " ".repeat(hang.min(width / 2));
     let mut lines = Vec::new();
     let mut line = " ".repeat(lead.min(width / 2));
     let mut empty = true;
@@ -208,7 +205,7 @@ pub(super) fn wrap(text: &str, width: usize, hang: usize) -> Vec<String> {
                 line.push_str(&word[..cut]);
                 word = &word[cut..];
             }
-            lines.push(std::mem::replace(&mut line, " ".repeat(hang)));
+            lines.push(std::mem::replace(&mut line, hanging_indent.clone()));
             empty = true;
         }
     }
@@ -250,11 +247,9 @@ mod tests {
     fn wrapped_words_keep_their_roles() {
         let text = Text::of(Role::Strong, "one two").plain(" three  four");
         let lines = wrapped(&text, 9, 2);
-        let strong = |text: &str| (Role::Strong, text.to_owned());
-        let plain = |text: &str| (Role::Plain, text.to_owned());
-        assert_eq!(lines[0].0, [strong("one two")]);
-        assert_eq!(lines[1].0, [plain("  three")]);
-        assert_eq!(lines[2].0, [plain("  four")]);
+        assert_eq!(lines[0].0, [(Role::Strong, "one two".to_owned())]);
+        assert_eq!(lines[1].0, [(Role::Plain, "  three".to_owned())]);
+        assert_eq!(lines[2].0, [(Role::Plain, "  four".to_owned())]);
     }
 
     #[test]

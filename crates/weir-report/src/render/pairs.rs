@@ -20,7 +20,7 @@ struct Grid {
 }
 
 pub(super) fn pairs(page: &mut Page, table: &Table) {
-    let grid = grid(page.width, table);
+    let grid = fit_grid(page.width, table);
     let room = page.width.saturating_sub(grid.name);
     let at_once = (room / (grid.column + grid.gap)).max(1);
     for first in (0..table.columns.len()).step_by(at_once) {
@@ -33,7 +33,7 @@ pub(super) fn pairs(page: &mut Page, table: &Table) {
     }
 }
 
-fn grid(width: usize, table: &Table) -> Grid {
+fn fit_grid(width: usize, table: &Table) -> Grid {
     let column = table
         .rows
         .iter()
@@ -50,14 +50,12 @@ fn grid(width: usize, table: &Table) -> Grid {
         .unwrap_or(0)
         .clamp(LEAST_NAME, NAME);
     // Where all columns fit beside names that are wrapped, they do.
-    let beside = |gap: usize| {
-        let columns = table.columns.len() * (column + gap);
-        let left = width.saturating_sub(columns);
-        (left >= longest.min(SHORTEST)).then_some(left)
-    };
-    let (gap, left) =
-        [GAP, 1].into_iter().find_map(|gap| Some((gap, beside(gap)?))).unwrap_or((GAP, longest));
-    Grid { name: longest.min(left), column, gap }
+    let (gap, room) = [GAP, 1]
+        .into_iter()
+        .map(|gap| (gap, width.saturating_sub(table.columns.len() * (column + gap))))
+        .find(|(_, room)| *room >= longest.min(SHORTEST))
+        .unwrap_or((GAP, longest));
+    Grid { name: longest.min(room), column, gap }
 }
 
 /// Writes the names of columns. The last line of each is just above the figures.

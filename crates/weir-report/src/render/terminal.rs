@@ -291,26 +291,25 @@ impl Page {
     /// Writes a line below a row with the details that have no column.
     fn details(&mut self, table: &Table, row: &Row) {
         let shown = table.shown(self.output);
-        let cells = || shown.iter().filter_map(|at| Some((*at, row.cells.get(*at)?)));
+        let cells = shown.iter().filter_map(|at| Some((*at, row.cells.get(*at)?)));
         let mut parts: Vec<String> = Vec::new();
-        for (at, cell) in cells().filter(|(at, _)| table.columns[*at].below) {
+        for (at, cell) in cells.clone().filter(|(at, _)| table.columns[*at].below) {
             let text = joined(cell);
             if !text.is_empty() {
                 parts.push(format!("{} {text}", head(&table.columns[at])));
             }
         }
-        parts.extend(
-            cells().map(|(_, cell)| cell.detail.clone()).filter(|detail| !detail.is_empty()),
-        );
+        parts
+            .extend(cells.map(|(_, cell)| cell.detail.clone()).filter(|detail| !detail.is_empty()));
         if !parts.is_empty() {
             self.below(&parts.join("; ").into());
         }
     }
 
     fn below(&mut self, text: &Text) {
-        let mut text = text.clone();
-        text.0.insert(0, (Role::Plain, "  ".to_owned()));
-        self.text(&text, sgr::DIM, 4);
+        let mut indented = text.clone();
+        indented.0.insert(0, (Role::Plain, "  ".to_owned()));
+        self.text(&indented, sgr::DIM, 4);
     }
 
     /// Computes the widths of a table. The first column gets the remaining width, but no more than the names need. If
@@ -347,14 +346,16 @@ impl Page {
         {
             columns.pop();
         }
-        let taken: usize = columns.iter().map(|(width, ..)| width).sum();
-        let room = |gap: usize| self.width.saturating_sub(taken + gap * columns.len());
-        let gap = if room(2) >= wanted { 2 } else { 1 };
-        let name = wanted.min(room(gap)).max(LEAST_NAME);
-        let left = room(gap).saturating_sub(name + gap);
+        let total: usize = columns.iter().map(|(width, ..)| width).sum();
+        let [narrow_room, wide_room] =
+            [1, 2].map(|gap| self.width.saturating_sub(total + gap * columns.len()));
+        let (gap, room) = if wide_room >= wanted { (2, wide_room) } else { (1, narrow_room) };
+        let name = wanted.min(room).max(LEAST_NAME);
+        let remaining = room.saturating_sub(name + gap);
         Layout {
             name,
-            beside: (!table.about.is_empty() && left >= BESIDE.0).then_some(left.min(BESIDE.1)),
+            beside: (!table.about.is_empty() && remaining >= BESIDE.0)
+                .then_some(remaining.min(BESIDE.1)),
             gap: &"  "[..gap],
             columns,
         }
@@ -363,13 +364,14 @@ impl Page {
     /// Writes a row of a table, in several lines if the name or its remark needs them.
     fn row(&mut self, row: &Row, style: &str, layout: &Layout<'_>) {
         let Layout { name, gap, .. } = *layout;
-        let whole = clean(&row.name);
-        let breaks = |word: &str| width_of(word) + 2 > name;
+        let full_name = clean(&row.name);
         let mut names = Vec::new();
-        if width_of(&whole) > name && whole.split_whitespace().any(breaks) {
-            self.line(&whole, style);
+        if width_of(&full_name) > name
+            && full_name.split_whitespace().any(|word| width_of(word) + 2 > name)
+        {
+            self.line(&full_name, style);
         } else {
-            names = wrap(&whole, name, 2);
+            names = wrap(&full_name, name, 2);
         }
         let about = match layout.beside {
             Some(width) => wrap(&clean(&row.about.words()), width, 2),
@@ -439,9 +441,10 @@ fn joined(cell: &Cell) -> String {
 
 /// Wraps a fact to `room` columns. Figures stay aligned as long as they fit, and the remark after them goes below.
 fn narrow(text: &str, room: usize) -> Vec<String> {
-    let is_figure = |text: &str| text.contains(|c: char| c.is_ascii_digit());
     match text.rsplit_once("   ") {
-        Some((figures, remark)) if width_of(figures) <= room && is_figure(figures) => {
+        Some((figures, remark))
+            if width_of(figures) <= room && figures.contains(|c: char| c.is_ascii_digit()) =>
+        {
             let below = wrap(remark, room, 0);
             std::iter::once(figures.to_owned()).chain(below).collect()
         }

@@ -5,13 +5,13 @@ use weir_model::record::Validity;
 use super::{html, markdown, terminal};
 use crate::tree::*;
 
-fn document(blocks: Vec<Block>) -> Document {
+fn make_document(blocks: Vec<Block>) -> Document {
     Document { title: "T".to_owned(), source: "run".to_owned(), footer: "weir".to_owned(), blocks }
 }
 
 /// Renders a block in each output: for a terminal of 60 columns, as Markdown, and as HTML.
 fn drawn(block: Block) -> [String; 3] {
-    let document = document(vec![block]);
+    let document = make_document(vec![block]);
     let page = html(&document);
     let body = page.split("<h1>T</h1>\n").nth(1).unwrap().split("<nav").next().unwrap();
     [
@@ -23,7 +23,7 @@ fn drawn(block: Block) -> [String; 3] {
 
 fn table() -> Table {
     let toned = Cell::tone(Tone::Worse, "▼ worse").detail("because");
-    let cells = |n: &str| [Cell::from(n).small("1–2"), toned.clone(), "aside".into()];
+    let cells = [Cell::from("2").small("1–2"), toned, "aside".into()];
     Table { about: "changes", ..Table::new(Kind::Compare, "What it shows", "arm") }
         .columns([
             Column::new("ratio").small("interval").short("r").whole(),
@@ -32,15 +32,15 @@ fn table() -> Table {
         ])
         .rows([
             Row::new("a", [Cell::from("1")]).part(Part::Baseline),
-            Row::new("b", cells("2")).about("gzip: on").part(Part::Control),
+            Row::new("b", cells).about("gzip: on").part(Part::Control),
         ])
 }
 
 fn pairs() -> Table {
-    let cell = || Cell::tone(Tone::Better, "▲ 2×").small("1–3").title("b against a");
+    let cell = Cell::tone(Tone::Better, "▲ 2×").small("1–3").title("b against a");
     Table::new(Kind::Pairs, "Pairs", "row")
         .columns(["a", "b"].map(Column::new))
-        .rows(["a", "b"].map(|name| Row::new(name, [cell(), cell()])))
+        .rows(["a", "b"].map(|name| Row::new(name, [cell.clone(), cell.clone()])))
 }
 
 fn heat() -> Table {
@@ -51,7 +51,7 @@ fn heat() -> Table {
         .rows([group, Row::new("1", [shaded, Cell::lines(["x", "y"].map(str::to_owned))])])
 }
 
-fn figure() -> Figure {
+fn make_figure() -> Figure {
     let line = Line {
         name: "a".to_owned(),
         tooltip: String::new(),
@@ -110,7 +110,7 @@ fn every_block() -> [(&'static str, Block); 16] {
         ("table", Block::Table(table())),
         ("pairs", Block::Table(pairs())),
         ("heat", Block::Table(heat())),
-        ("figure", Block::Figure(figure())),
+        ("figure", Block::Figure(make_figure())),
     ]
 }
 
@@ -128,7 +128,7 @@ fn every_block_is_drawn_by_every_output() {
 #[test]
 fn sections_are_linked_and_their_heads_carry_the_validity() {
     let heading = Heading::section("one", "One").badge(Validity::Invalid).remark("a clause");
-    let document = document(vec![Block::Only(Outputs::ALL, vec![Block::Heading(heading)])]);
+    let document = make_document(vec![Block::Only(Outputs::ALL, vec![Block::Heading(heading)])]);
     assert_eq!(terminal(&document, false, 80), "T\n\nOne: INVALID, a clause\n");
     assert_eq!(markdown(&document), "# T\n\n## One, INVALID\n\nA clause.\n");
     let page = html(&document);
@@ -143,54 +143,55 @@ fn sections_are_linked_and_their_heads_carry_the_validity() {
 #[test]
 fn colours_are_for_roles() {
     let toned = Text::of(Role::Tone(Tone::Better), "up").plain(" and ").and(Role::Soft, "down");
-    let document = document(vec![clause(Style::Plain, toned)]);
+    let document = make_document(vec![clause(Style::Plain, toned)]);
     let colored = terminal(&document, true, 80);
     assert_eq!(colored, "\x1b[1mT\x1b[0m\n\x1b[32mup \x1b[0mand \x1b[2mdown\x1b[0m\n");
 }
 
 /// Returns a document with `name` in every place for a name.
 fn everywhere(name: &str) -> Document {
-    let own = || name.to_owned();
+    let owned = name.to_owned();
     let words =
         || Text::from(name).and(Role::Code, name).and(Role::Strong, name).and(Role::Soft, name);
     let cell = Cell {
         shade: None,
         text: words(),
-        ..Cell::lines([own(), own()]).small(name).detail(name).title(name)
+        ..Cell::lines([owned.clone(), owned.clone()]).small(name).detail(name).title(name)
     };
     let table = |kind| {
-        let table = Table { caption: own(), about: "about", ..Table::new(kind, name, name) };
+        let table =
+            Table { caption: owned.clone(), about: "about", ..Table::new(kind, name, name) };
         let columns = [Column::new(name).small(name).whole(), Column::left(name).below()];
         let row = Row::new(name, [cell.clone(), cell.clone()]).about(words());
         Block::Table(table.columns(columns).rows([row]))
     };
-    let mut figure = figure();
+    let mut figure = make_figure();
     figure.caption = words();
     if let Chart::Lines(lines) = &mut figure.chart {
-        lines.title = own();
-        lines.lines[0].name = own();
-        lines.lines[0].tooltip = own();
+        lines.title = owned.clone();
+        lines.lines[0].name = owned.clone();
+        lines.lines[0].tooltip = owned.clone();
     }
-    let mut document = document(vec![
+    let mut document = make_document(vec![
         Block::Heading(Heading::section("id", name).remark(name)),
         Block::Callout(Callout {
             label: "Answer",
             badge: Validity::Valid,
-            paragraphs: vec![own()],
-            basis: own(),
+            paragraphs: vec![owned.clone()],
+            basis: owned.clone(),
         }),
         clause(Style::Plain, words()),
         Block::List(List { items: vec![words()], attached: false }),
-        Block::Facts(vec![(own(), vec![words()])]),
-        Block::Code(Code { language: "yaml", text: own() }),
+        Block::Facts(vec![(owned.clone(), vec![words()])]),
+        Block::Code(Code { language: "yaml", text: owned.clone() }),
         table(Kind::Compare),
         table(Kind::Pairs),
         table(Kind::Heat),
         Block::Figure(figure),
     ]);
-    document.title = own();
-    document.source = own();
-    document.footer = own();
+    document.title = owned.clone();
+    document.source = owned.clone();
+    document.footer = owned.clone();
     document
 }
 
@@ -212,8 +213,8 @@ fn no_name_breaks_an_output() {
         assert_eq!(page.matches('<').count(), tags, "markup of {name:?} in\n{page}");
         assert_eq!(page.matches("<script").count(), 1, "{name:?}");
         for output in [&terminal(&document, false, 80), &page] {
-            let steers = |c: char| c.is_control() && c != '\n';
-            assert!(!output.contains(steers), "{name:?} in {output:?}");
+            let has_control = output.contains(|c: char| c.is_control() && c != '\n');
+            assert!(!has_control, "{name:?} in {output:?}");
         }
         let text = markdown(&document);
         assert_eq!(cells(&text), bars, "columns of {name:?} in\n{text}");

@@ -189,8 +189,7 @@ pub(crate) fn fold(summary: impl Into<String>, blocks: Vec<Block>) -> Block {
 
 /// Creates a chart with its caption.
 pub(crate) fn figure(caption: impl Into<Text>, chart: Chart) -> Block {
-    let caption = caption.into();
-    Block::Figure(Figure { caption, chart })
+    Block::Figure(Figure { caption: caption.into(), chart })
 }
 
 /// Creates a fact with one line.

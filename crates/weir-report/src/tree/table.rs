@@ -214,10 +214,10 @@ impl Cell {
 
     /// Creates a cell with several lines.
     pub(crate) fn lines(lines: impl IntoIterator<Item = String>) -> Cell {
-        let mut lines = lines.into_iter();
+        let mut texts = lines.into_iter();
         Cell {
-            text: lines.next().unwrap_or_default().into(),
-            more: lines.collect(),
+            text: texts.next().unwrap_or_default().into(),
+            more: texts.collect(),
             ..Cell::default()
         }
     }

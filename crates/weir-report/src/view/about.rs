@@ -18,15 +18,7 @@ const LISTED: usize = 6;
 /// Describes each arm. Returns nothing if arms differ only in settings of the study's one proxy.
 pub(super) fn blocks(header: &RunHeader, records: &[Record]) -> Vec<Block> {
     let study = &header.study;
-    let is_plain = |arm: &Arm| {
-        let proxy = study.proxy_of(arm);
-        arm.proxy.is_none()
-            && proxy.configuration.is_none()
-            && proxy.is_started()
-            && launcher(arm).is_none()
-            && transport(arm).is_none()
-    };
-    if study.arms.iter().all(is_plain) {
+    if study.arms.iter().all(|arm| is_plain(study, arm)) {
         return Vec::new();
     }
     let last = last_records(records);
@@ -34,37 +26,38 @@ pub(super) fn blocks(header: &RunHeader, records: &[Record]) -> Vec<Block> {
         && study.proxy_of(arm).kind == ProxyKind::External
     {
         let heading = Block::Heading(Heading::section("arms", "The server"));
-        let said = Block::Only(Outputs::FILES, vec![heading]);
-        return vec![said, clause(Style::Soft, external(study, arm))];
+        let heading = Block::Only(Outputs::FILES, vec![heading]);
+        return vec![heading, clause(Style::Soft, external(study, arm))];
     }
     let arms = study.arms.iter();
     let mut arms: Vec<(&str, Vec<String>)> = arms
         .map(|arm| {
-            let proxy = proxy(study, arm, last.get(arm.name.as_str()).copied());
-            let all = std::iter::once(proxy).chain(clauses(header, arm));
+            let record = last.get(arm.name.as_str()).copied();
+            let all = std::iter::once(proxy(study, arm, record)).chain(clauses(header, arm));
             (arm.name.as_str(), all.collect())
         })
         .collect();
     // What is true of all arms is said once.
     let shared = match &arms[..] {
-        [(_, first), rest @ ..] if !rest.is_empty() => first
+        [(_, first), others @ ..] if !others.is_empty() => first
             .iter()
-            .filter(|clause| rest.iter().all(|(_, own)| own.contains(clause)))
+            .filter(|clause| others.iter().all(|(_, clauses)| clauses.contains(clause)))
             .cloned()
             .collect(),
         _ => Vec::new(),
     };
-    for (_, own) in &mut arms {
-        own.retain(|clause| !shared.contains(clause));
+    for (_, clauses) in &mut arms {
+        clauses.retain(|clause| !shared.contains(clause));
     }
     let all = (!shared.is_empty()).then(|| ("all arms", shared.clone()));
     let items = all
         .iter()
         .chain(&arms)
-        .filter(|(_, own)| !own.is_empty())
-        .map(|(arm, own)| Text::of(Role::Soft, format!("{arm}: {}", own.join("; "))));
-    let list = list(items, false).into_iter().collect();
-    let rows = arms.into_iter().map(|(arm, own)| Row::new(arm, [Cell::lines(own)]));
+        .filter(|(_, clauses)| !clauses.is_empty())
+        .map(|(arm, clauses)| Text::of(Role::Soft, format!("{arm}: {}", clauses.join("; "))));
+    let in_terminal = Block::Only(Outputs::TERMINAL, list(items, false).into_iter().collect());
+    let rows =
+        arms.iter().map(|(arm, clauses)| Row::new(*arm, [Cell::lines(clauses.iter().cloned())]));
     let table = Table::new(Kind::Prose, "What each arm is", "arm")
         .columns([Column::left("what it is")])
         .rows(rows);
@@ -73,7 +66,17 @@ pub(super) fn blocks(header: &RunHeader, records: &[Record]) -> Vec<Block> {
         all.map(|(name, shared)| clause(Style::Plain, format!("{name}: {}", shared.join("; ")))),
     );
     files.push(Block::Table(table));
-    vec![Block::Only(Outputs::TERMINAL, list), Block::Only(Outputs::FILES, files)]
+    vec![in_terminal, Block::Only(Outputs::FILES, files)]
+}
+
+/// Returns true if an arm is the study's proxy with other settings only.
+fn is_plain(study: &Study, arm: &Arm) -> bool {
+    let proxy = study.proxy_of(arm);
+    arm.proxy.is_none()
+        && proxy.configuration.is_none()
+        && proxy.is_started()
+        && launcher(arm).is_none()
+        && transport(arm).is_none()
 }
 
 /// Returns the last record of each arm's proxy. A resumed run starts its proxies again.
@@ -127,10 +130,12 @@ fn clauses(header: &RunHeader, arm: &Arm) -> Vec<String> {
     let study = &header.study;
     let spec = study.proxy_of(arm);
     let mut clauses = Vec::new();
-    if let Some(own) = &spec.configuration {
-        let port = own.port;
-        let port = port.map_or_else(String::new, |port| format!(", its listener on port {port}"));
-        clauses.push(format!("the user's own configuration {}{port}", own.file.display()));
+    if let Some(configuration) = &spec.configuration {
+        let port = configuration
+            .port
+            .map_or_else(String::new, |port| format!(", its listener on port {port}"));
+        let file = configuration.file.display();
+        clauses.push(format!("the user's own configuration {file}{port}"));
         clauses.extend(header.copies.map(|copies| protection(copies).to_owned()));
     }
     clauses.extend(settings(study, arm));
@@ -248,23 +253,23 @@ pub(super) fn quoted(word: &str) -> String {
 
 /// Returns the settings without launcher and transport.
 fn own_settings(settings: &Settings) -> Settings {
-    let mut own = settings.clone();
+    let mut remaining = settings.clone();
     let catalog = Catalog::builtin();
     // They are said by themselves.
     for row in [catalog.launcher(), catalog.transport()].into_iter().flatten() {
-        own.remove(&row.id);
+        remaining.remove(&row.id);
     }
-    own
+    remaining
 }
 
 /// Formats settings by the proxy's own ids: `nbthread: 2, maxconn: 4000`.
 fn pairs(settings: &Settings, most: usize) -> String {
-    let each = settings.iter().take(most);
-    let mut each: Vec<String> = each.map(|(id, level)| format!("{id}: {level}")).collect();
+    let mut pairs: Vec<String> =
+        settings.iter().take(most).map(|(id, level)| format!("{id}: {level}")).collect();
     if settings.len() > most {
-        each.push(format!("and {} more", settings.len() - most));
+        pairs.push(format!("and {} more", settings.len() - most));
     }
-    each.join(", ")
+    pairs.join(", ")
 }
 
 /// Describes an arm with its own proxy in a few words: `HAProxy; nbthread: 2`. `None` for other arms.

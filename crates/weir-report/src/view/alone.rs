@@ -12,9 +12,9 @@ pub(super) fn section(found: Option<&AloneFindings>) -> Vec<Block> {
         return Vec::new();
     };
     let heading = Heading::section("alone", "One arm at a time").badge(found.validity);
-    let said = clause(Style::Plain, &*found.words);
+    let summary = clause(Style::Plain, &*found.words);
     if found.n == 0 {
-        return vec![Block::Heading(heading), said];
+        return vec![Block::Heading(heading), summary];
     }
     let rows = [
         ("side by side", found.together),

@@ -60,14 +60,15 @@ pub(super) fn sections(study: &Study, loads: &[LoadFindings]) -> Vec<Block> {
 
 /// Returns true if two loads differ only in rate and duration.
 fn alike(a: &LoadSpec, b: &LoadSpec) -> bool {
-    let but_rate = |spec: &LoadSpec| {
-        let mut spec = spec.clone();
-        spec.name.clear();
-        spec.main.arrivals = StudyArrivals::Closed;
-        spec.duration = std::time::Duration::ZERO;
-        spec
-    };
-    but_rate(a) == but_rate(b)
+    without_rate(a) == without_rate(b)
+}
+
+fn without_rate(spec: &LoadSpec) -> LoadSpec {
+    let mut stripped = spec.clone();
+    stripped.name.clear();
+    stripped.main.arrivals = StudyArrivals::Closed;
+    stripped.duration = std::time::Duration::ZERO;
+    stripped
 }
 
 fn section(study: &Study, loads: &[AtRate<'_>], number: usize) -> Vec<Block> {
@@ -127,10 +128,10 @@ fn plot(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> Bl
 }
 
 /// Returns (requests per second, nanoseconds) of the loads that can be used.
-fn points(loads: &[AtRate<'_>], arm: &str, place: usize) -> Vec<(f64, f64)> {
+fn points(loads: &[AtRate<'_>], arm: &str, quantile_index: usize) -> Vec<(f64, f64)> {
     let points = loads.iter().filter(|load| load.usable()).filter_map(|load| {
-        let found = load.found.arms.iter().find(|found| found.arm == arm)?;
-        (found.samples > 0).then(|| (load.rate, found.response_ns[place] as f64))
+        let findings = load.found.arms.iter().find(|findings| findings.arm == arm)?;
+        (findings.samples > 0).then(|| (load.rate, findings.response_ns[quantile_index] as f64))
     });
     points.collect()
 }
@@ -149,17 +150,18 @@ fn table(study: &Study, loads: &[AtRate<'_>], metric: Metric, place: usize) -> T
 
 /// Formats a response time with the sign of its verdict: a cross if the load is INVALID, a `?` at the end if it is
 /// SUSPECT.
-fn cell(load: &AtRate<'_>, arm: &str, metric: Metric, place: usize) -> Cell {
+fn cell(load: &AtRate<'_>, arm: &str, metric: Metric, quantile_index: usize) -> Cell {
     let validity = load.found.validity;
     let title = format!("{}, {}", load.spec.name, words::validity(validity));
     if !load.usable() {
         return Cell::from("×").title(title);
     }
-    let mut arms = load.found.arms.iter();
-    let found = arms.find(|found| found.arm == arm);
-    let time = found.map_or_else(
+    let findings = load.found.arms.iter().find(|findings| findings.arm == arm);
+    let time = findings.map_or_else(
         || number::NONE.to_owned(),
-        |found| number::quantiles(&found.response_ns, found.samples)[place].clone(),
+        |findings| {
+            number::quantiles(&findings.response_ns, findings.samples)[quantile_index].clone()
+        },
     );
     let mark = if validity == Validity::Valid { "" } else { "?" };
     match load.found.comparison(arm, metric) {

@@ -38,8 +38,8 @@ pub(super) fn sections(input: &ReportInput<'_>, found: &CapacityFindings) -> Vec
         let heading = Heading::section(&id, title).badge(found.validity);
         blocks.push(Block::Heading(heading.remark(&effort(study, arm))));
         if !is_one {
-            let rest = arm.words.iter().skip(1);
-            blocks.extend(rest.map(|said| text(Style::Plain, said.as_str())));
+            let sentences = arm.words.iter().skip(1);
+            blocks.extend(sentences.map(|sentence| text(Style::Plain, sentence.as_str())));
         }
         blocks.extend(curve::blocks(arm));
         blocks.extend(growth::blocks(arm));
@@ -66,16 +66,17 @@ fn effort(study: &Study, found: &Capacity) -> String {
         parts.extend(load::manner(spec));
     }
     let (short, all) = found.seconds;
-    let shown = |seconds: f64| number::short_time((seconds * 1e9).round());
-    let what = if found.rest_s > 0.0 {
-        format!("trials and rests ({})", shown(found.rest_s))
+    let [all_time, short_time, rest_time] =
+        [all, short, found.rest_s].map(|seconds| number::short_time((seconds * 1e9).round()));
+    let kinds = if found.rest_s > 0.0 {
+        format!("trials and rests ({rest_time})")
     } else {
         "trials".to_owned()
     };
     if all > short {
-        parts.push(format!("{} of {what}, {} of it short ones", shown(all), shown(short)));
+        parts.push(format!("{all_time} of {kinds}, {short_time} of it short ones"));
     } else if all > 0.0 {
-        parts.push(format!("{} of {what}", shown(all)));
+        parts.push(format!("{all_time} of {kinds}"));
     }
     parts.join(", ")
 }
@@ -123,10 +124,10 @@ fn validity(found: &CapacityFindings) -> Vec<Block> {
         return Vec::new();
     };
     let heading = Heading::section("validity", "Validity").badge(found.validity);
-    let said = "Trials that are INVALID were left out before any outcome was looked at.";
+    let note = "Trials that are INVALID were left out before any outcome was looked at.";
     vec![
         Block::Heading(heading),
-        Block::Only(Outputs::FILES, vec![text(Style::Soft, said)]),
+        Block::Only(Outputs::FILES, vec![text(Style::Soft, note)]),
         reasons,
     ]
 }

@@ -11,15 +11,17 @@ use crate::tree::{Axis, Chart, Extent, Line, Lines, Panel, Panels};
 pub(super) fn series(roles: &[ArmRole]) -> Vec<usize> {
     let changes = roles.iter().filter(|role| **role == ArmRole::Change);
     let (mut change, mut other) = (0, changes.count());
-    let each = roles.iter().map(|role| {
-        let next = match role {
-            ArmRole::Change => &mut change,
-            ArmRole::Baseline | ArmRole::SameAsBaseline => &mut other,
-        };
-        *next += 1;
-        *next - 1
-    });
-    each.collect()
+    roles
+        .iter()
+        .map(|role| {
+            let next = match role {
+                ArmRole::Change => &mut change,
+                ArmRole::Baseline | ArmRole::SameAsBaseline => &mut other,
+            };
+            *next += 1;
+            *next - 1
+        })
+        .collect()
 }
 
 /// Returns the colour of a series: black for the baseline and the A/A arm, one of seven hues for the others.

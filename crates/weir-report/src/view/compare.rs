@@ -113,8 +113,7 @@ pub(super) fn compared<'a>(
 ) -> Vec<Compared<'a>> {
     let mut rows: Vec<Compared<'_>> =
         load.arms.iter().map(|arm| one(input, load, arm, metric)).collect();
-    let role = |row: &Compared<'_>| row.arm.role;
-    rows.sort_by_key(|row| (role(row) != ArmRole::Baseline, role(row) == ArmRole::Change));
+    rows.sort_by_key(|row| (row.arm.role != ArmRole::Baseline, row.arm.role == ArmRole::Change));
     rows
 }
 
@@ -126,13 +125,12 @@ fn one<'a>(
 ) -> Compared<'a> {
     let study = &input.header.study;
     let planned = study.arms.iter().find(|planned| planned.name == arm.arm);
-    let found = load.comparison(&arm.arm, metric);
+    let comparison = load.comparison(&arm.arm, metric);
     let baseline = study.arms.first().map_or("", |arm| arm.name.as_str());
     // One that differs all the same is no less better or worse, and the section on inert levels says the rest.
-    let has_no_effect =
-        found.is_some_and(|c| matches!(c.verdict, Verdict::Equivalent | Verdict::Inconclusive));
-    let mut inert = input.findings.inert.iter();
-    let inert = inert.find(|inert| inert.arm == arm.arm && has_no_effect);
+    let has_no_effect = comparison
+        .is_some_and(|c| matches!(c.verdict, Verdict::Equivalent | Verdict::Inconclusive));
+    let inert = input.findings.inert.iter().find(|inert| inert.arm == arm.arm && has_no_effect);
     let levels = inert.map(|inert| {
         inert
             .levels
@@ -144,7 +142,7 @@ fn one<'a>(
     let counted: Vec<String> = load
         .ineffective_of(&arm.arm)
         .filter(|_| has_no_effect)
-        .map(|one| format!("{} = {}: {}", one.id, one.level, one.why()))
+        .map(|setting| format!("{} = {}: {}", setting.id, setting.level, setting.why()))
         .collect();
     let word = match inert {
         _ if !counted.is_empty() => Some(words::WITHOUT_EFFECT),
@@ -155,14 +153,14 @@ fn one<'a>(
     Compared {
         arm,
         changes: changes(study, planned, arm.role),
-        step: found.map(|c| c.against.as_str()).filter(|against| *against != baseline),
+        step: comparison.map(|c| c.against.as_str()).filter(|against| *against != baseline),
         value: metric_value(arm, metric),
-        found,
+        found: comparison,
         cpu: load.comparison(&arm.arm, Metric::CpuPerRequest),
         inert: word,
         because: counted
             .or(levels)
-            .unwrap_or_else(|| found.map_or(String::new(), |c| c.because.clone())),
+            .unwrap_or_else(|| comparison.map_or(String::new(), |c| c.because.clone())),
         confidence: study.objective.confidence,
     }
 }
@@ -270,30 +268,33 @@ pub(super) fn why(rows: &[Compared<'_>]) -> Vec<Block> {
             None => all.push((row, word, vec![&row.arm.arm])),
         }
     }
-    let rank = |row: &Compared<'_>| row.found.map(|found| words::verdict_rank(found.verdict));
-    all.sort_by_key(|(row, ..)| rank(row));
+    all.sort_by_key(|(row, ..)| row.found.map(|found| words::verdict_rank(found.verdict)));
     let is_alone = all.len() == 1;
-    let item = |(row, word, arms): &(&Compared<'_>, &str, Vec<&str>)| {
-        let (sign, _, tone) = row.verdict()?;
+    let (mut items, mut without_verdict) = (Vec::new(), Vec::new());
+    for (row, word, arms) in &all {
+        let Some((sign, _, tone)) = row.verdict() else {
+            continue;
+        };
         let arms = if is_alone && arms.len() > 1 { "all".to_owned() } else { arms.join(", ") };
-        let text = Text::of(Role::Tone(tone), format!("{sign} {word}"))
-            .plain(format!(": {} ", row.because));
-        Some(text.and(Role::Soft, format!("({arms})")))
-    };
-    let is_without = |(row, ..): &&(&Compared<'_>, _, _)| {
-        row.inert.is_some() || row.found.is_some_and(|found| found.verdict == Verdict::Invalid)
-    };
-    let drawn = |items: Vec<Text>| list(items, true).into_iter().collect();
-    let few = all.iter().filter(is_without).filter_map(item).collect();
-    let every = all.iter().filter_map(item).collect();
-    vec![Block::Only(Outputs::TERMINALS, drawn(few)), Block::Only(Outputs::FILES, drawn(every))]
+        let item = Text::of(Role::Tone(tone), format!("{sign} {word}"))
+            .plain(format!(": {} ", row.because))
+            .and(Role::Soft, format!("({arms})"));
+        if row.inert.is_some() || row.found.is_some_and(|found| found.verdict == Verdict::Invalid) {
+            without_verdict.push(item.clone());
+        }
+        items.push(item);
+    }
+    vec![
+        Block::Only(Outputs::TERMINALS, list(without_verdict, true).into_iter().collect()),
+        Block::Only(Outputs::FILES, list(items, true).into_iter().collect()),
+    ]
 }
 
 /// Draws the ratios as a chart, and a close-up of those near 1, for which large effects leave no space.
 pub(super) fn forests(input: &ReportInput<'_>, load: &LoadFindings, metric: Metric) -> Vec<Block> {
     let objective = &input.header.study.objective;
-    let rows = compared(input, load, metric);
-    let rows = rows.iter().filter_map(|row| {
+    let arms = compared(input, load, metric);
+    let rows = arms.iter().filter_map(|row| {
         let (_, word, tone) = row.verdict()?;
         Some(ForestRow {
             label: label(row),
@@ -315,19 +316,19 @@ pub(super) fn forests(input: &ReportInput<'_>, load: &LoadFindings, metric: Metr
         rows: rows.collect(),
     };
     let close_up = Forest { close_up: true, ..forest.clone() };
-    let whole = format!(
+    let caption = format!(
         " Effect on the {}: ratio and {} interval, logarithmic axis. Within the shaded band of ±{} arms count as \
          equivalent.",
         words::metric(metric),
         number::level(objective.confidence),
         number::level(objective.band)
     );
-    let near = " The same near 1. Arrows lead to effects beyond this axis.";
-    let drawn = |caption: &str, forest| {
-        let caption = Text::validity(load.validity).plain(caption);
-        figure(caption, Chart::Forest(forest))
-    };
-    vec![drawn(&whole, forest), drawn(near, close_up)]
+    let near_caption = " The same near 1. Arrows lead to effects beyond this axis.";
+    [(&*caption, forest), (near_caption, close_up)]
+        .map(|(caption, forest)| {
+            figure(Text::validity(load.validity).plain(caption), Chart::Forest(forest))
+        })
+        .into()
 }
 
 /// Returns the arm's name. An A/A arm is marked as one, whatever its name.
@@ -372,13 +373,13 @@ pub(super) fn changes(study: &Study, arm: Option<&Arm>, role: ArmRole) -> String
         return text;
     }
     let before = study.arms.get(arm.against).map(|arm| &arm.settings);
-    let each =
+    let changes =
         arm.changes.iter().map(|(id, level)| match before.and_then(|settings| settings.get(id)) {
             _ if about::is_launcher(id) => about::launcher_words(study, level),
             Some(from) if from != level => format!("{id}: {from} → {level}"),
             _ => format!("{id}: {level}"),
         });
-    each.collect::<Vec<_>>().join(", ")
+    changes.collect::<Vec<_>>().join(", ")
 }
 
 fn metric_value(arm: &ArmFindings, metric: Metric) -> String {
@@ -420,7 +421,7 @@ pub(super) fn resolution(load: &LoadFindings, metric: Metric) -> String {
     } else {
         format!("{} to {}", number::ratio(low), number::ratio(high))
     };
-    let found = format!(
+    let difference = format!(
         "two equal arms differed by {}, interval {interval}",
         number::percent((same.ratio - 1.0).abs()),
     );
@@ -432,9 +433,9 @@ pub(super) fn resolution(load: &LoadFindings, metric: Metric) -> String {
     };
     match same.verdict {
         Verdict::Better | Verdict::Worse => format!(
-            "{found}, which is more than chance explains: do not believe other effects of that \
+            "{difference}, which is more than chance explains: do not believe other effects of that \
              size here"
         ),
-        _ => format!("{found}{detectable}"),
+        _ => format!("{difference}{detectable}"),
     }
 }

@@ -11,15 +11,16 @@ use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Style, Table, clause}
 
 /// Returns remarks that are useful without the table, one clause each. Empty if connections are kept and unencrypted.
 pub(super) fn sentences(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<String> {
-    let all = || load.arms.iter().filter_map(|arm| arm.connections.as_ref());
-    let handshakes: Vec<&TlsReport> = all().filter_map(|c| c.tls.as_ref()).collect();
+    let all: Vec<&ArmConnections> =
+        load.arms.iter().filter_map(|arm| arm.connections.as_ref()).collect();
+    let handshakes: Vec<&TlsReport> = all.iter().filter_map(|c| c.tls.as_ref()).collect();
     let mut sentences = Vec::new();
-    sentences.extend(held(all()));
+    sentences.extend(held(all.iter().copied()));
     sentences.extend(agreed(&handshakes));
-    let kept = spec.is_none_or(|spec| spec.lifetime == Lifetime::Kept);
-    if !kept && all().next().is_some() {
-        let opened: u64 = all().map(|c| c.asking.opened).sum();
-        let answered: u64 = all().map(|c| c.answered).sum();
+    let is_kept = spec.is_none_or(|spec| spec.lifetime == Lifetime::Kept);
+    if !is_kept && !all.is_empty() {
+        let opened: u64 = all.iter().map(|c| c.asking.opened).sum();
+        let answered: u64 = all.iter().map(|c| c.answered).sum();
         let share = number::share(opened as f64 / answered as f64);
         sentences.push(format!("{share} connections opened for each request"));
     }
@@ -31,18 +32,19 @@ pub(super) fn sentences(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<Str
 }
 
 /// A column, and the function that fills an arm's cell.
-type Shown = (Column, fn(&ArmConnections) -> String);
+type FigureColumn = (Column, fn(&ArmConnections) -> String);
 
 /// Returns the table. Empty if the run did not record connections.
 pub(super) fn blocks(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<Block> {
-    let all = || load.arms.iter().filter_map(|arm| arm.connections.as_ref());
-    if all().next().is_none() {
+    let all: Vec<&ArmConnections> =
+        load.arms.iter().filter_map(|arm| arm.connections.as_ref()).collect();
+    if all.is_empty() {
         return Vec::new();
     }
     let shown = columns(
-        all().any(|c| c.held.wanted > 0),
-        all().any(|c| c.tls.is_some()),
-        all().any(|c| c.listen_overflows.is_some()),
+        all.iter().any(|c| c.held.wanted > 0),
+        all.iter().any(|c| c.tls.is_some()),
+        all.iter().any(|c| c.listen_overflows.is_some()),
     );
     let rows = load.arms.iter().filter_map(|arm| {
         let connections = arm.connections.as_ref()?;
@@ -55,8 +57,8 @@ pub(super) fn blocks(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<Block>
         .columns(shown.into_iter().map(|(column, _)| column));
     let heading = Heading::part("Connections").badge(load.validity);
     let mut blocks = vec![Block::Heading(heading), Block::Table(table)];
-    let told = sentences(spec, load).into_iter();
-    blocks.extend(told.map(|sentence| clause(Style::Soft, sentence)));
+    let sentences = sentences(spec, load).into_iter();
+    blocks.extend(sentences.map(|sentence| clause(Style::Soft, sentence)));
     let counted = "counted from the first connection of each continuous trial to its end, unmeasured slices and \
                    loads that share it included. Memory is the proportional set size of all processes of the proxy when the last slice had ended and \
                    every connection was open";
@@ -65,26 +67,27 @@ pub(super) fn blocks(spec: Option<&LoadSpec>, load: &LoadFindings) -> Vec<Block>
 }
 
 /// Returns the columns that have figures.
-fn columns(is_held: bool, is_tls: bool, has_queues: bool) -> Vec<Shown> {
-    let small = |small: &str| Column::new("").small(small);
+fn columns(is_held: bool, is_tls: bool, has_queues: bool) -> Vec<FigureColumn> {
     #[rustfmt::skip]
-    let mut shown: Vec<Shown> = vec![
+    let mut shown: Vec<FigureColumn> = vec![
         (Column::new("connections").small("opened"), |c| { number::count(c.asking.opened) }),
-        (small("per request"), |c| { number::share(c.asking.opened as f64 / c.answered as f64) }),
+        (Column::new("").small("per request"), |c| { number::share(c.asking.opened as f64 / c.answered as f64) }),
     ];
     if is_held {
         shown.push((Column::new("held").small("at the start"), |c| {
             let (open, wanted) = (c.held.open_at_start, c.held.wanted);
             format!("{} of {}", number::count(open), number::count(wanted))
         }));
-        shown.push((small("at the end"), |c| number::count(c.held.open_at_end)));
-        shown.push((small("opened again"), |c| number::count(c.held.opened)));
+        shown.push((Column::new("").small("at the end"), |c| number::count(c.held.open_at_end)));
+        shown.push((Column::new("").small("opened again"), |c| number::count(c.held.opened)));
     }
     if is_tls {
         shown.push((Column::new("handshakes"), |c| {
             or_none(c.tls.as_ref().map(|tls| tls.handshakes))
         }));
-        shown.push((small("resumed"), |c| or_none(c.tls.as_ref().map(|tls| tls.resumed))));
+        shown.push((Column::new("").small("resumed"), |c| {
+            or_none(c.tls.as_ref().map(|tls| tls.resumed))
+        }));
     }
     if has_queues {
         let queue = Column::new("listen queue").small("times full");
@@ -155,18 +158,26 @@ fn agreed(all: &[&TlsReport]) -> Option<String> {
         n if n == handshakes => "all resumed".to_owned(),
         n => format!("{} resumed", number::count(n)),
     };
-    let names = |field: fn(&TlsReport) -> &[NameCount]| {
-        let mut names: Vec<&str> = Vec::new();
-        for named in all.iter().flat_map(|tls| field(tls)) {
-            if !names.contains(&&*named.name) {
-                names.push(&named.name);
-            }
+    let names: Vec<String> = [
+        join_names(all.iter().flat_map(|tls| &tls.versions)),
+        join_names(all.iter().flat_map(|tls| &tls.ciphers)),
+        join_names(all.iter().flat_map(|tls| &tls.groups)),
+    ]
+    .into_iter()
+    .filter(|name| !name.is_empty())
+    .collect();
+    Some(format!("{}, {resumed}: {}", number::plural(handshakes, "handshake"), names.join(", ")))
+}
+
+/// Joins the names, each once.
+fn join_names<'r>(counts: impl Iterator<Item = &'r NameCount>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for count in counts {
+        if !names.contains(&&*count.name) {
+            names.push(&count.name);
         }
-        names.join(" or ")
-    };
-    let agreed = [names(|tls| &tls.versions), names(|tls| &tls.ciphers), names(|tls| &tls.groups)];
-    let agreed: Vec<String> = agreed.into_iter().filter(|name| !name.is_empty()).collect();
-    Some(format!("{}, {resumed}: {}", number::plural(handshakes, "handshake"), agreed.join(", ")))
+    }
+    names.join(" or ")
 }
 
 #[cfg(test)]
@@ -175,19 +186,22 @@ mod tests {
 
     use super::*;
 
+    fn sentence_about(arms: &[(&str, Option<u64>)]) -> Option<String> {
+        let connections: Vec<(&str, ArmConnections)> = arms
+            .iter()
+            .map(|&(arm, listen_overflows)| {
+                (arm, ArmConnections { listen_overflows, ..ArmConnections::default() })
+            })
+            .collect();
+        overflowed(connections.iter().map(|(arm, connections)| (*arm, connections)))
+    }
+
     #[test]
     fn full_listen_queues_are_told_by_arm() {
-        let arm = |name: &str, listen_overflows| {
-            let connections = ArmConnections { listen_overflows, ..ArmConnections::default() };
-            (name.to_owned(), connections)
-        };
-        let said = |arms: &[(String, ArmConnections)]| {
-            overflowed(arms.iter().map(|(arm, own)| (arm.as_str(), own)))
-        };
-        assert_eq!(said(&[arm("a", Some(0)), arm("b", Some(0))]), None);
-        assert_eq!(said(&[arm("a", None)]), None);
+        assert_eq!(sentence_about(&[("a", Some(0)), ("b", Some(0))]), None);
+        assert_eq!(sentence_about(&[("a", None)]), None);
         assert_eq!(
-            said(&[arm("a", Some(12_345)), arm("b", Some(0)), arm("c", Some(1))]).as_deref(),
+            sentence_about(&[("a", Some(12_345)), ("b", Some(0)), ("c", Some(1))]).as_deref(),
             Some(
                 "the listen queue was full 12,345 times for a, 1 time for c, never for b \
                  (net.core.somaxconn, `backlog`)"
@@ -216,13 +230,9 @@ mod tests {
         );
         connections.held = ConnectionCounts::default();
         assert_eq!(held([&connections].into_iter()), None);
-        let named = |name: &str| vec![NameCount { name: name.to_owned(), count: 7 }];
-        let tls = TlsReport {
-            handshakes: 7,
-            versions: named("TLS 1.2"),
-            ciphers: named("C"),
-            ..TlsReport::default()
-        };
+        let [versions, ciphers] =
+            ["TLS 1.2", "C"].map(|name| vec![NameCount { name: name.to_owned(), count: 7 }]);
+        let tls = TlsReport { handshakes: 7, versions, ciphers, ..TlsReport::default() };
         assert_eq!(
             agreed(&[&tls, &tls]).as_deref(),
             Some("14 handshakes, none resumed: TLS 1.2, C")

@@ -12,10 +12,12 @@ const LISTED: usize = 5;
 
 /// Returns a sentence for each arm with counters of requests or connections that were refused, given up or retried.
 pub(super) fn telling(load: &LoadFindings) -> Vec<Block> {
-    let told = load.arms.iter().filter_map(sentence);
-    // It begins with the name of an arm, which keeps its spelling.
-    let text = |sentence| Text::from("").plain(sentence);
-    told.map(|sentence: String| clause(Style::Warning, text(sentence))).collect()
+    // A sentence begins with the name of an arm, which keeps its spelling.
+    load.arms
+        .iter()
+        .filter_map(sentence)
+        .map(|sentence| clause(Style::Warning, Text::from("").plain(sentence)))
+        .collect()
 }
 
 /// Returns all counters that changed. Empty if no proxy has counters.
@@ -64,16 +66,22 @@ fn table(study: &Study, load: &LoadFindings, kind: ProxyKind) -> Option<Table> {
 /// Describes the telling counters of an arm: `envoy itself counted upstream_rq_pending_overflow 1,204, beside 57,120
 /// requests answered`.
 fn sentence(arm: &ArmFindings) -> Option<String> {
-    let found = arm.counters.iter().filter(|(name, _)| is_telling(name));
-    let mut found: Vec<(&String, u64)> = found.map(|(name, count)| (name, *count)).collect();
-    if found.is_empty() {
+    let mut counters: Vec<(&String, u64)> = arm
+        .counters
+        .iter()
+        .filter(|(name, _)| is_telling(name))
+        .map(|(name, count)| (name, *count))
+        .collect();
+    if counters.is_empty() {
         return None;
     }
-    found.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
-    let more = found.len().saturating_sub(LISTED);
-    let listed = found.iter().take(LISTED);
-    let mut listed: Vec<String> =
-        listed.map(|(name, count)| format!("{name} {}", number::count(*count))).collect();
+    counters.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
+    let more = counters.len().saturating_sub(LISTED);
+    let mut listed: Vec<String> = counters
+        .iter()
+        .take(LISTED)
+        .map(|(name, count)| format!("{name} {}", number::count(*count)))
+        .collect();
     if more > 0 {
         listed.push(format!("{more} more"));
     }

@@ -36,25 +36,7 @@ fn title(found: &GrowthFindings) -> String {
 }
 
 fn table(found: &GrowthFindings) -> Option<Block> {
-    let known: Vec<&ResourceGrowth> =
-        found.resources.iter().filter(|one| one.slope.is_some()).collect();
-    let rows = known.into_iter().map(|one| {
-        let each = |slope: f64| shown(slope, &one.unit);
-        let none = || number::NONE.to_owned();
-        let (slope, within) = match (one.shape, one.slope) {
-            (Shape::Constant, _) => ("nothing".to_owned(), none()),
-            (_, Some((slope, (low, high)))) => (each(slope), between(each(low), each(high))),
-            (_, None) => (none(), none()),
-        };
-        let bend = one.bend.map_or_else(none, |bend| {
-            let (at, (low, high)) = bend.at;
-            let rate = number::rate;
-            format!("{}/s ({} to {})", rate(at), rate(low), rate(high))
-        });
-        let cells =
-            [slope, within, linear(one.shape).to_owned(), bend, one.points.len().to_string()];
-        Row::new(means(one), cells.map(Cell::from))
-    });
+    let rows = found.resources.iter().filter(|resource| resource.slope.is_some()).map(row);
     let columns = [
         Column::new("each 1,000/s"),
         Column::new("95 % interval"),
@@ -67,11 +49,34 @@ fn table(found: &GrowthFindings) -> Option<Block> {
     (!table.rows.is_empty()).then_some(Block::Table(table))
 }
 
+fn row(resource: &ResourceGrowth) -> Row {
+    let (slope, within) = match (resource.shape, resource.slope) {
+        (Shape::Constant, _) => ("nothing".to_owned(), number::NONE.to_owned()),
+        (_, Some((slope, (low, high)))) => {
+            let [slope, low, high] = [slope, low, high].map(|slope| shown(slope, &resource.unit));
+            (slope, between(low, high))
+        }
+        (_, None) => (number::NONE.to_owned(), number::NONE.to_owned()),
+    };
+    let bend = resource.bend.map_or_else(
+        || number::NONE.to_owned(),
+        |bend| {
+            let (at, (low, high)) = bend.at;
+            let [at, low, high] = [at, low, high].map(number::rate);
+            format!("{at}/s ({low} to {high})")
+        },
+    );
+    let windows = resource.points.len().to_string();
+    let cells = [slope, within, linear(resource.shape).to_owned(), bend, windows];
+    Row::new(means(resource), cells.map(Cell::from))
+}
+
 /// Formats a range. A common unit is written once.
 fn between(low: String, high: String) -> String {
-    let unit = |text: &str| text.split_once(' ').map(|(_, unit)| unit.to_owned());
-    match (low.split_once(' '), unit(&high)) {
-        (Some((value, own)), Some(unit)) if own == unit => format!("{value} to {high}"),
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((value, low_unit)), Some((_, unit))) if low_unit == unit => {
+            format!("{value} to {high}")
+        }
         _ => format!("{low} to {high}"),
     }
 }
@@ -97,9 +102,9 @@ fn means(one: &ResourceGrowth) -> String {
         ("bytes", "network traffic"),
         ("connections", "connections to the proxy"),
     ];
-    let mut short = SHORT.iter();
-    let short = short.find(|(quantity, _)| *quantity == one.quantity);
-    let name = short
+    let name = SHORT
+        .iter()
+        .find(|(quantity, _)| *quantity == one.quantity)
         .map(|(_, name)| *name)
         .or_else(|| Quantities::builtin().get(&one.quantity).map(|known| &*known.means));
     name.unwrap_or(&one.quantity).to_owned()
@@ -114,8 +119,8 @@ fn chart(found: &GrowthFindings) -> Option<Block> {
     // Rates of a search lie close together near its edge.
     let begin = if least > most / 2.0 { least - (most - least) / 8.0 } else { 0.0 };
     // Fewer points say no more than the table.
-    let is_told = |one: &&ResourceGrowth| one.points.len() >= CHARTED;
-    let all = found.resources.iter().filter(is_told).map(|one| Multiple {
+    let charted = found.resources.iter().filter(|one| one.points.len() >= CHARTED);
+    let multiples = charted.map(|one| Multiple {
         name: means(one),
         said: format!(
             "{} windows up to {} requests/s; linear: {}",
@@ -132,15 +137,17 @@ fn chart(found: &GrowthFindings) -> Option<Block> {
         line: line(one, found.rates),
         bend: one.bend.map(|bend| bend.at),
     });
-    let all: Vec<Multiple> = all.collect();
+    let multiples: Vec<Multiple> = multiples.collect();
+    if multiples.is_empty() {
+        return None;
+    }
     let caption = format!(
         "{} by requests per second: a point for each time at one rate, and the line that they follow. Where its slope \
          changes, a bar marks the place and a band its 95 % interval.",
         found.arm
     );
-    let chart = figure(caption, Chart::Multiples(all));
-    (found.resources.iter().any(|one| is_told(&one)))
-        .then(|| Block::Only(Outputs::HTML, vec![chart]))
+    let chart = figure(caption, Chart::Multiples(multiples));
+    Some(Block::Only(Outputs::HTML, vec![chart]))
 }
 
 /// Returns the straight line, or the two lines that meet at a bend.
@@ -148,12 +155,12 @@ fn line(one: &ResourceGrowth, (low, high): (f64, f64)) -> Vec<(f64, f64)> {
     match (one.bend, one.slope, one.intercept) {
         (Some(bend), ..) => {
             let at = bend.at.0;
-            let value = |rate: f64, slope: f64| (rate, bend.value + slope * (rate - at) / 1000.0);
-            vec![value(low, bend.before), (at, bend.value), value(high, bend.after)]
+            let [begin, end] = [(low, bend.before), (high, bend.after)]
+                .map(|(rate, slope)| (rate, bend.value + slope * (rate - at) / 1000.0));
+            vec![begin, (at, bend.value), end]
         }
         (None, Some((slope, _)), Some(intercept)) if one.shape != Shape::Curve => {
-            let value = |rate: f64| (rate, intercept + slope * rate / 1000.0);
-            vec![value(low), value(high)]
+            [low, high].map(|rate| (rate, intercept + slope * rate / 1000.0)).into()
         }
         _ => Vec::new(),
     }

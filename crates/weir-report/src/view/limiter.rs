@@ -2,7 +2,7 @@
 
 use weir_analysis::findings::{LimiterFindings, Stretch};
 use weir_analysis::limiter::{limiter_name, sentence};
-use weir_limits::{Absent, Finding, Quantities, Series, Shown, shown};
+use weir_limits::{Absent, ConditionEvidence, Finding, Quantities, Series, shown};
 
 use crate::input::ReportInput;
 use crate::number;
@@ -20,17 +20,17 @@ const WORKERS: usize = 16;
 
 /// Returns a card for each arm and load that was sampled.
 pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
-    let found = &input.findings.limiters;
+    let limiters = &input.findings.limiters;
     let loads = input.header.study.loads.len();
-    let cards = found.iter().zip(1..).map(|(one, number)| {
-        let mut title = format!("What limits {}", one.arm);
+    let cards = limiters.iter().zip(1..).map(|(limiter, number)| {
+        let mut title = format!("What limits {}", limiter.arm);
         if loads > 1 {
-            title += &format!(" under {}", one.load);
+            title += &format!(" under {}", limiter.load);
         }
         let heading = Heading::section(&format!("limiter-{number}"), title);
         // With a capacity it has been said.
-        let said = input.findings.capacity.is_some();
-        card(heading.remark(&when(one)), one, said)
+        let is_said = input.findings.capacity.is_some();
+        card(heading.remark(&when(limiter)), limiter, is_said)
     });
     cards.flatten().collect()
 }
@@ -39,11 +39,11 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
 pub(crate) fn card(heading: Heading, found: &LimiterFindings, said: bool) -> Vec<Block> {
     let findings = &found.judgement.findings;
     let mut blocks = vec![Block::Heading(heading)];
-    let whole = text(Style::Plain, sentence(found));
+    let summary = text(Style::Plain, sentence(found));
     if said {
-        blocks.push(Block::Only(Outputs::FILES, vec![whole]));
+        blocks.push(Block::Only(Outputs::FILES, vec![summary]));
     } else {
-        blocks.push(whole);
+        blocks.push(summary);
     }
     let advice = findings.first().map(|first| format!("What to do: {}.", first.advice));
     blocks.extend(advice.map(|advice| text(Style::Soft, advice)));
@@ -56,29 +56,30 @@ pub(crate) fn card(heading: Heading, found: &LimiterFindings, said: bool) -> Vec
 
 /// Describes the time that was judged.
 fn when(found: &LimiterFindings) -> String {
-    let said = |stretch: &Stretch| {
-        let rate = match stretch.rate {
-            Some(rate) => format!("at {} requests/s", number::rate(rate)),
-            None => "in a closed loop".to_owned(),
-        };
-        let seconds = number::short_time(((stretch.until_s - stretch.from_s) * 1e9).round());
-        format!("{seconds} {rate}")
-    };
-    let pods = found.pods.as_ref();
-    let pods = pods.map_or_else(String::new, |pods| format!(", read in {pods}"));
-    let mut parts = vec![format!("judged by samples of {}{pods}", said(&found.stretch))];
+    let pods = found.pods.as_ref().map_or_else(String::new, |pods| format!(", read in {pods}"));
+    let mut parts =
+        vec![format!("judged by samples of {}{pods}", describe_stretch(&found.stretch))];
     let low = found.low.as_ref();
-    parts.extend(low.map(|low| format!("the low load is {}", said(low))));
+    parts.extend(low.map(|low| format!("the low load is {}", describe_stretch(low))));
     if let (judged @ 2.., agree) = found.judged {
         parts.push(format!("{agree} of {judged} such times say the same"));
     }
     parts.join("; ")
 }
 
+fn describe_stretch(stretch: &Stretch) -> String {
+    let rate = match stretch.rate {
+        Some(rate) => format!("at {} requests/s", number::rate(rate)),
+        None => "in a closed loop".to_owned(),
+    };
+    let seconds = number::short_time(((stretch.until_s - stretch.from_s) * 1e9).round());
+    format!("{seconds} {rate}")
+}
+
 /// Shows the evidence of findings: a table in files, a clause for each finding in terminals, whose lines are short.
 fn evidence(findings: &[Finding]) -> Vec<Block> {
     let items = findings.iter().map(|finding| {
-        let each = finding.evidence.iter().map(|one| {
+        let conditions = finding.evidence.iter().map(|one| {
             let [means, value, ..] = figures(one);
             match (is_flag(&one.quantity), one.holds) {
                 (true, _) => format!("{means}: {value}"),
@@ -86,18 +87,18 @@ fn evidence(findings: &[Finding]) -> Vec<Block> {
                 (false, false) => format!("{means}: {value}, not {}", one.condition),
             }
         });
-        let each: Vec<String> = each.collect();
+        let conditions: Vec<String> = conditions.collect();
         Text::of(Role::Strong, limiter_name(&finding.limiter))
-            .plain(format!(": {}", each.join("; ")))
+            .plain(format!(": {}", conditions.join("; ")))
     });
     let items = list(items, false).into_iter().collect();
     let rows = findings.iter().flat_map(|finding| {
         let group = Row::new(limiter_name(&finding.limiter), []).part(Part::Group);
-        let each = finding.evidence.iter().map(|one| {
+        let rows = finding.evidence.iter().map(|one| {
             let [means, cells @ ..] = figures(one);
             Row::new(means, cells.map(Cell::from))
         });
-        std::iter::once(group).chain(each)
+        std::iter::once(group).chain(rows)
     });
     let rows: Vec<Row> = rows.collect();
     let table = Table::new(Kind::Plain, "The evidence of the findings", "what was measured")
@@ -118,7 +119,7 @@ fn evidence(findings: &[Finding]) -> Vec<Block> {
 }
 
 /// Returns the cells of a piece of evidence: quantity, value, value at a low load, and if it shows the limit.
-fn figures(one: &Shown) -> [String; 4] {
+fn figures(one: &ConditionEvidence) -> [String; 4] {
     let low = one.at_low_load.map(|value| said(one, value));
     // What rules ask of a flag is a number between its two values.
     let sign = match (is_flag(&one.quantity), one.holds) {
@@ -137,15 +138,16 @@ fn figures(one: &Shown) -> [String; 4] {
 
 /// Returns true if a quantity is a flag, 1 or 0.
 fn is_flag(quantity: &str) -> bool {
-    let known = Quantities::builtin().get(quantity);
-    known.is_some_and(|one| one.means.starts_with(FLAG))
+    Quantities::builtin().get(quantity).is_some_and(|quantity| quantity.means.starts_with(FLAG))
 }
 
-fn said(one: &Shown, value: f64) -> String {
-    match is_flag(&one.quantity) {
-        true if value > 0.5 => "yes".to_owned(),
-        true => "no".to_owned(),
-        false => shown(value, &one.unit),
+fn said(one: &ConditionEvidence, value: f64) -> String {
+    if !is_flag(&one.quantity) {
+        shown(value, &one.unit)
+    } else if value > 0.5 {
+        "yes".to_owned()
+    } else {
+        "no".to_owned()
     }
 }
 
@@ -178,13 +180,13 @@ fn because(absent: &Absent) -> String {
 
 /// Shows the CPU time of the proxy's workers, because a mean hides a single busy worker.
 fn workers(found: &LimiterFindings) -> Option<Block> {
-    let shown_cpus = |cpus: f64| shown(cpus, "CPUs");
     let rows = found.workers.iter().take(WORKERS).map(|worker| {
         let cpus: Vec<f64> = worker.points.iter().map(|(_, cpus)| *cpus).collect();
         let most = cpus.iter().copied().fold(0.0, f64::max);
         let mean = cpus.iter().sum::<f64>() / cpus.len() as f64;
         let line = Text::of(Role::Picture, number::sparkline(&cpus, most.max(1.0)));
-        Row::new(&*worker.name, [line.into(), shown_cpus(mean).into(), shown_cpus(most).into()])
+        let [mean, most] = [mean, most].map(|cpus| shown(cpus, "CPUs").into());
+        Row::new(&*worker.name, [line.into(), mean, most])
     });
     let columns =
         [Column::left("over that time, up to 1 CPU"), Column::new("mean"), Column::new("most")];
@@ -243,8 +245,8 @@ fn series(found: &LimiterFindings) -> Vec<Block> {
 }
 
 fn bounds(one: &Series) -> (f64, f64) {
-    let values = || one.points.iter().map(|(_, value)| *value);
-    (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max))
+    let values = one.points.iter().map(|(_, value)| *value);
+    (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
 }
 
 /// Returns the number of pods in which a quantity was read, and the number of all pods. `None` if it was read in all.

@@ -58,14 +58,16 @@ fn section(
     let spec = study.loads.iter().find(|spec| spec.name == load.load);
     let id = format!("load-{number}");
     let heading = Heading::section(&id, format!("Load {}", load.load));
-    let told = connections::sentences(spec, load);
-    let told = told.iter().map(|sentence| clause(Style::Soft, sentence.as_str()));
+    let sentences = connections::sentences(spec, load).into_iter();
     let mut blocks = vec![
         Block::Heading(heading.badge(load.validity).remark(&measured(load))),
         clause(Style::Soft, summary(spec, load)),
-        Block::Only(Outputs::TERMINAL, told.collect()),
+        Block::Only(
+            Outputs::TERMINAL,
+            sentences.map(|sentence| clause(Style::Soft, sentence)).collect(),
+        ),
     ];
-    let figures = figures(input, load, spec, is_said);
+    let figures = figure_blocks(input, load, spec, is_said);
     if load.validity == Validity::Invalid {
         blocks.extend(validity(load));
         let unusable = "not to be used; the other formats show its figures";
@@ -79,17 +81,17 @@ fn section(
     } else {
         let idle = Some(&*load.idle).filter(|words| !words.is_empty());
         blocks.extend(idle.map(|words| text(Style::Soft, words)));
-        let told = hold_ups(load, is_open(spec, load));
-        blocks.extend(told.map(|told| clause(Style::Soft, told)));
+        let hold_ups = hold_ups(load, is_open(spec, load));
+        blocks.extend(hold_ups.map(|sentence| clause(Style::Soft, sentence)));
         let ineffective = load.ineffective.iter().map(Ineffective::sentence);
-        blocks.extend(ineffective.map(|told| clause(Style::Warning, told)));
+        blocks.extend(ineffective.map(|sentence| clause(Style::Warning, sentence)));
         blocks.extend(figures);
         blocks.extend(validity(load));
     }
     blocks
 }
 
-fn figures(
+fn figure_blocks(
     input: &ReportInput<'_>,
     load: &LoadFindings,
     spec: Option<&LoadSpec>,
@@ -128,10 +130,9 @@ fn figures(
 
 /// Draws response times by percentile, and figures over time.
 fn drawn(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
-    let part = |text: &str| Block::Heading(Heading::part(text).badge(load.validity));
     let mut blocks = Vec::new();
     if let Some(lines) = charts::percentiles(&load.arms) {
-        let what = if open_loop {
+        let due = if open_loop {
             "From the moment each request was due, so waiting counts."
         } else {
             "Closed loop: each arm has its own rate here, and a faster arm gets more requests. \
@@ -142,22 +143,25 @@ fn drawn(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
         } else {
             "Each further nine of the percentile takes the same room."
         };
-        blocks.push(part("Response time by percentile"));
-        blocks.push(figure(format!("{what} {axes}"), Chart::Lines(lines)));
+        blocks.push(part_heading(load, "Response time by percentile"));
+        blocks.push(figure(format!("{due} {axes}"), Chart::Lines(lines)));
     }
     if load.arms.iter().any(|arm| !arm.over_time.is_empty()) {
-        let panels = |caption: &str, times| figure(caption, charts::over_time(&load.arms, times));
-        blocks.push(part("Over time"));
-        blocks.push(panels(
+        blocks.push(part_heading(load, "Over time"));
+        blocks.push(figure(
             "Completed requests per second, one point for each block; the baseline behind each arm in grey.",
-            false,
+            charts::over_time(&load.arms, false),
         ));
-        blocks.push(panels(
+        blocks.push(figure(
             "Median response time, one point for each block. Marks at the upper edge are points beyond the axis.",
-            true,
+            charts::over_time(&load.arms, true),
         ));
     }
     blocks
+}
+
+fn part_heading(load: &LoadFindings, text: &str) -> Block {
+    Block::Heading(Heading::part(text).badge(load.validity))
 }
 
 /// Shows the figures of each arm without comparison.
@@ -170,21 +174,20 @@ fn arms(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
     let heads = [
         "completed/s", "offered/s", "CPU/request", "requests", "failures",
     ];
-    let columns = heads.map(Column::new).into_iter();
     let censored = all.iter().any(|arm| arm.censored > 0);
-    let columns = columns
-        .chain(censored.then(|| Column::new("never ended")))
-        .chain([Column::new("origin connects").small("per request")]);
     let interrupts = all.iter().any(|arm| arm.interrupts.is_some());
-    let columns = columns.chain(interrupts.then(|| Column::new("interrupts").small("of its CPUs")));
+    let columns = heads
+        .map(Column::new)
+        .into_iter()
+        .chain(censored.then(|| Column::new("never ended")))
+        .chain([Column::new("origin connects").small("per request")])
+        .chain(interrupts.then(|| Column::new("interrupts").small("of its CPUs")));
     let counts = Table::new(Kind::Figures, "Rates and counts of each arm", "arm")
         .columns(columns)
         .rows(all.iter().map(|arm| counts(arm, (censored, interrupts))));
-    let kept = |ns: fn(&ArmFindings) -> &[u64; 5]| {
-        all.iter().any(|arm| arm.samples > 0 && ns(arm).iter().any(|ns| *ns > 0))
-    };
-    let service = kept(|arm| &arm.service_ns);
-    let lag = kept(|arm| &arm.dispatch_lag_ns);
+    let mut measured = all.iter().filter(|arm| arm.samples > 0);
+    let service = measured.clone().any(|arm| arm.service_ns.iter().any(|ns| *ns > 0));
+    let lag = measured.any(|arm| arm.dispatch_lag_ns.iter().any(|ns| *ns > 0));
     let mut note = "response time runs from the moment a request was due".to_owned();
     if service {
         note += ", service time from the moment it was sent";
@@ -205,6 +208,7 @@ fn arms(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
 
 fn counts(arm: &ArmFindings, (censored, interrupts): (bool, bool)) -> Row {
     let origin = number::share(arm.origin_connects_per_request.unwrap_or(f64::NAN));
+    let share = number::percent(arm.interrupts.unwrap_or(f64::NAN));
     let cells = [
         number::rate(arm.rate_completed),
         number::rate(arm.rate_offered),
@@ -214,9 +218,8 @@ fn counts(arm: &ArmFindings, (censored, interrupts): (bool, bool)) -> Row {
     ]
     .into_iter()
     .chain(censored.then(|| number::count(arm.censored)))
-    .chain([origin]);
-    let share = number::percent(arm.interrupts.unwrap_or(f64::NAN));
-    let cells = cells.chain(interrupts.then_some(share));
+    .chain([origin])
+    .chain(interrupts.then_some(share));
     Row::new(&*arm.arm, cells.map(Cell::from))
 }
 
@@ -234,11 +237,10 @@ fn times(arms: &[ArmFindings], service: bool, lag: bool) -> Table {
         columns.push(Column::new("dispatch lag").small("p99"));
     }
     let rows = arms.iter().map(|arm| {
-        let shown = |ns| number::quantiles(ns, arm.samples);
-        let mut cells = shown(&arm.response_ns).map(Cell::from).to_vec();
-        for (tail, place) in arm.tails.iter().zip([2, 3]) {
-            let shown = std::mem::take(&mut cells[place]);
-            cells[place] = shown.small(tail_interval(tail));
+        let mut cells = number::quantiles(&arm.response_ns, arm.samples).map(Cell::from).to_vec();
+        for (tail, index) in arm.tails.iter().zip([2, 3]) {
+            let quantile = std::mem::take(&mut cells[index]);
+            cells[index] = quantile.small(tail_interval(tail));
         }
         let common = arm
             .tails
@@ -246,13 +248,11 @@ fn times(arms: &[ArmFindings], service: bool, lag: bool) -> Table {
             .and_then(|tail| tail.typical_ns)
             .map_or(number::NONE.to_owned(), |ns| number::time(ns as f64));
         cells.extend(typical.then(|| Cell::from(common)));
-        let [p50, _, p99, ..] = shown(&arm.service_ns);
-        let others = service
-            .then_some([p50, p99])
-            .into_iter()
-            .flatten()
-            .chain(lag.then_some(shown(&arm.dispatch_lag_ns)[2].clone()));
-        cells.extend(others.map(Cell::from));
+        let [p50, _, p99, ..] = number::quantiles(&arm.service_ns, arm.samples);
+        let [_, _, lag_p99, ..] = number::quantiles(&arm.dispatch_lag_ns, arm.samples);
+        let optional =
+            service.then_some([p50, p99]).into_iter().flatten().chain(lag.then_some(lag_p99));
+        cells.extend(optional.map(Cell::from));
         Row::new(&*arm.arm, cells)
     });
     Table::new(Kind::Figures, "Times of each arm", "arm").columns(columns).rows(rows)
@@ -260,23 +260,25 @@ fn times(arms: &[ArmFindings], service: bool, lag: bool) -> Table {
 
 /// Formats the interval of a quantile of all requests: `1.2 ms to 3 ms`. It has no end if that was not answered.
 fn tail_interval(tail: &TailFindings) -> String {
-    let time = |ns: u64| number::time(ns as f64);
-    match tail.interval_ns {
-        None => String::new(),
-        Some((low, Some(high))) => format!("{} to {}", time(low), time(high)),
-        Some((low, None)) => format!("from {}", time(low)),
+    let Some((low, high)) = tail.interval_ns else {
+        return String::new();
+    };
+    let low = number::time(low as f64);
+    match high {
+        Some(high) => format!("{low} to {}", number::time(high as f64)),
+        None => format!("from {low}"),
     }
 }
 
 /// Shows the validity of the figures, and the reasons against it.
 fn validity(load: &LoadFindings) -> Vec<Block> {
-    let found = if load.reasons.is_empty() {
+    let summary = if load.reasons.is_empty() {
         "Nothing speaks against these figures."
     } else {
         "Trials that are INVALID were left out before any outcome was looked at."
     };
     let heading = Block::Heading(Heading::part("Validity").badge(load.validity));
-    let mut blocks = vec![Block::Only(Outputs::FILES, vec![heading, text(Style::Soft, found)])];
+    let mut blocks = vec![Block::Only(Outputs::FILES, vec![heading, text(Style::Soft, summary)])];
     let arms: Vec<&str> = load.arms.iter().map(|arm| &*arm.arm).collect();
     let reasons = load.reasons.iter().map(|counted| reason(counted, &arms));
     blocks.extend(list(reasons, false));
@@ -285,11 +287,13 @@ fn validity(load: &LoadFindings) -> Vec<Block> {
 
 /// Formats a reason, with the arms that it concerns. `all` are all arms of the load.
 pub(super) fn reason(counted: &CountedReason, all: &[&str]) -> Text {
-    let arms = match all.iter().all(|arm| counted.arms.iter().any(|own| own == arm)) {
-        true if all.len() == 1 => String::new(),
-        true => "; all arms".to_owned(),
-        false if counted.arms.is_empty() => String::new(),
-        false => format!("; {}", counted.arms.join(", ")),
+    let is_of_all = all.iter().all(|arm| counted.arms.iter().any(|counted| counted == arm));
+    let arms = if is_of_all && all.len() == 1 || !is_of_all && counted.arms.is_empty() {
+        String::new()
+    } else if is_of_all {
+        "; all arms".to_owned()
+    } else {
+        format!("; {}", counted.arms.join(", "))
     };
     Text::validity(counted.reason.validity)
         .plain(" ")

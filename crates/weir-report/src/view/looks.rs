@@ -10,13 +10,17 @@ use crate::tree::{Block, Style, labelled};
 
 /// Describes the looks: their number, their confidence, and the decision at each.
 pub(super) fn blocks(study: &Study, load: &LoadFindings) -> Vec<Block> {
-    let said = load.looks.last().map(|last| sentence(study, load, last));
-    said.map(|said| labelled("looks", Style::Soft, said)).into_iter().collect()
+    load.looks
+        .last()
+        .map(|last| labelled("looks", Style::Soft, sentence(study, load, last)))
+        .into_iter()
+        .collect()
 }
 
 fn sentence(study: &Study, load: &LoadFindings, last: &LookRecord) -> String {
-    let each =
-        |of: fn(&LookRecord) -> String| listed(&load.looks.iter().map(of).collect::<Vec<_>>());
+    let blocks: Vec<String> = load.looks.iter().map(|look| look.blocks.to_string()).collect();
+    let confidences: Vec<String> =
+        load.looks.iter().map(|look| number::level(look.confidence)).collect();
     let most = last.planned.last().copied().unwrap_or(last.blocks);
     let decided = load.looks.iter().flat_map(|look| {
         look.decided.iter().map(|one| {
@@ -35,8 +39,8 @@ fn sentence(study: &Study, load: &LoadFindings, last: &LookRecord) -> String {
          wherever the run ended; {decided}",
         load.looks.len(),
         last.planned.len(),
-        each(|look| look.blocks.to_string()),
-        each(|look| number::level(look.confidence)),
+        listed(&blocks),
+        listed(&confidences),
         number::level(study.objective.confidence),
     )
 }

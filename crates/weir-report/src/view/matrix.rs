@@ -89,9 +89,9 @@ pub(super) fn summary(input: &ReportInput<'_>) -> Vec<Block> {
         .flat_map(|found| {
             let matrix = Matrix::new(found, input);
             let metrics = matrix.metrics();
-            let own = metrics.iter().find(|metric| **metric == objective).or(metrics.first());
+            let metric = metrics.iter().find(|metric| **metric == objective).or(metrics.first());
             let loads = clause(Style::Soft, summed_up(&matrix.cells));
-            let table = own.map(|metric| {
+            let table = metric.map(|metric| {
                 let caption = words::capital(words::metric(*metric)) + ": verdicts over all loads";
                 Block::Table(Table { caption, ..tallies(input, &matrix.cells, *metric) })
             });
@@ -135,9 +135,8 @@ fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<B
                  all suites.";
     blocks.push(Block::Only(Outputs::FILES, vec![text(Style::Soft, signs)]));
     blocks.extend(suites(input, cells, validity));
-    let each = vec![Block::Table(each(input, matrix))];
-    let each = fold("Each of the loads by itself", each);
-    blocks.push(Block::Only(Outputs::HTML, vec![each]));
+    let loads = fold("Each of the loads by itself", vec![Block::Table(each(input, matrix))]);
+    blocks.push(Block::Only(Outputs::HTML, vec![loads]));
     blocks
 }
 
@@ -179,8 +178,9 @@ fn summed_up(cells: &[Cell<'_>]) -> String {
 
 /// Lists reasons by rule and severity, the most severe first, each with the cell in which most trials had it.
 fn reasons(cells: &[Cell<'_>]) -> Vec<Text> {
-    type Seen<'a> = (usize, u32, String);
-    let mut all: BTreeMap<(std::cmp::Reverse<Validity>, &str), Seen<'_>> = BTreeMap::new();
+    /// Number of loads, most trials of one load, and the example from it.
+    type ReasonCount = (usize, u32, String);
+    let mut all: BTreeMap<(std::cmp::Reverse<Validity>, &str), ReasonCount> = BTreeMap::new();
     for cell in cells {
         for counted in &cell.found.reasons {
             let key = (std::cmp::Reverse(counted.reason.validity), &*counted.reason.rule);
@@ -192,13 +192,13 @@ fn reasons(cells: &[Cell<'_>]) -> Vec<Text> {
             }
         }
     }
-    let of = number::plural(cells.len() as u64, "load");
+    let all_loads = number::plural(cells.len() as u64, "load");
     all.into_iter()
         .map(|((validity, rule), (loads, _, example))| {
             Text::validity(validity.0)
                 .plain(" ")
                 .and(Role::Strong, rule)
-                .plain(format!(": trials of {loads} of {of}; "))
+                .plain(format!(": trials of {loads} of {all_loads}; "))
                 .and(Role::Soft, example)
         })
         .collect()
@@ -206,8 +206,10 @@ fn reasons(cells: &[Cell<'_>]) -> Vec<Text> {
 
 /// Returns why an arm is inert as a whole. Empty if it is not.
 fn inert_words(inert: &[InertArm], arm: &str) -> String {
-    let found = inert.iter().find(|inert| inert.arm == arm && inert.whole);
-    found.map_or_else(String::new, InertArm::why)
+    inert
+        .iter()
+        .find(|inert| inert.arm == arm && inert.whole)
+        .map_or_else(String::new, InertArm::why)
 }
 
 /// Counts the verdicts of each arm on one metric.
@@ -224,7 +226,6 @@ fn tallies(input: &ReportInput<'_>, cells: &[Cell<'_>], metric: Metric) -> Table
         };
         Row::new(&*arm.name, tally(cells, &arm.name, metric).map(TableCell::from)).about(about)
     });
-    let short = |head: &str, short: &str| Column::new(head).short(short);
     Table {
         about: "changes",
         about_again: true,
@@ -237,8 +238,8 @@ fn tallies(input: &ReportInput<'_>, cells: &[Cell<'_>], metric: Metric) -> Table
     .columns([
         Column::new("better"),
         Column::new("worse"),
-        short("equivalent", "equal"),
-        short("inconclusive", "open"),
+        Column::new("equivalent").short("equal"),
+        Column::new("inconclusive").short("open"),
         Column::new("invalid"),
         Column::new("ratios"),
     ])
@@ -250,24 +251,31 @@ fn tallies(input: &ReportInput<'_>, cells: &[Cell<'_>], metric: Metric) -> Table
 fn tally(cells: &[Cell<'_>], arm: &str, metric: Metric) -> [String; 6] {
     // A load that is INVALID as a whole has no verdict, whatever single blocks say.
     let (usable, unusable): (Vec<&Cell<'_>>, Vec<_>) = cells.iter().partition(|cell| cell.usable());
-    let found = usable.iter().flat_map(|cell| &cell.found.comparisons);
-    let found: Vec<_> = found.filter(|c| c.arm == arm && c.metric == metric).collect();
-    let count = |verdict, more: usize| {
-        let such = found.iter().filter(|c| c.verdict == verdict).count();
-        number::count((such + more) as u64)
-    };
-    let mut ratios: Vec<f64> = found
+    let comparisons: Vec<_> = usable
+        .iter()
+        .flat_map(|cell| &cell.found.comparisons)
+        .filter(|c| c.arm == arm && c.metric == metric)
+        .collect();
+    let [better, worse, equivalent, inconclusive, invalid] = [
+        Verdict::Better,
+        Verdict::Worse,
+        Verdict::Equivalent,
+        Verdict::Inconclusive,
+        Verdict::Invalid,
+    ]
+    .map(|verdict| comparisons.iter().filter(|c| c.verdict == verdict).count() as u64);
+    let mut ratios: Vec<f64> = comparisons
         .iter()
         .filter(|c| matches!(c.verdict, Verdict::Better | Verdict::Worse))
         .map(|c| c.ratio)
         .collect();
     ratios.sort_by(f64::total_cmp);
     [
-        count(Verdict::Better, 0),
-        count(Verdict::Worse, 0),
-        count(Verdict::Equivalent, 0),
-        count(Verdict::Inconclusive, 0),
-        count(Verdict::Invalid, unusable.len()),
+        number::count(better),
+        number::count(worse),
+        number::count(equivalent),
+        number::count(inconclusive),
+        number::count(invalid + unusable.len() as u64),
         match &ratios[..] {
             [] => number::NONE.to_owned(),
             [one] => number::ratio(*one),
@@ -338,11 +346,13 @@ fn plot(lines: Vec<Line>, extent: Extent, at: &str) -> Block {
 /// Returns the rate at which most numbers of connections have usable figures, or the highest such rate.
 fn rate_of_lines(cells: &[Cell<'_>]) -> Option<f64> {
     let (_, rates) = axes(cells);
-    let usable = |rate: &Option<f64>| {
-        cells.iter().filter(|cell| cell.rate() == *rate && cell.usable()).count()
-    };
     // Of equal ones max_by_key takes the last, which is the highest.
-    rates.into_iter().max_by_key(usable).flatten()
+    rates
+        .into_iter()
+        .max_by_key(|rate| {
+            cells.iter().filter(|cell| cell.rate() == *rate && cell.usable()).count()
+        })
+        .flatten()
 }
 
 /// Returns the usable cells at one rate, from few connections to many.
@@ -366,20 +376,18 @@ fn cell_name(cell: &Cell<'_>) -> String {
 /// dashed, for readers who cannot distinguish the colours and for print.
 fn lines(cells: &[Cell<'_>], arm: &str, rate: Option<f64>) -> Vec<Line> {
     let (all, _) = axes(cells);
-    let colour = |connections: u32| {
-        let place = all.iter().position(|other| *other == connections);
-        let share = place.unwrap_or(0) as f64 / (all.len().max(2) - 1) as f64;
-        (share * (COLOURS - 1.0)).round()
-    };
     let drawn = row_at(cells, rate)
         .into_iter()
         .filter_map(|cell| Some((cell, cell.arm(arm)?)))
         .enumerate()
         .map(|(series, (cell, found))| {
             let name = cell_name(cell);
+            let position = all.iter().position(|other| *other == cell.spec.connections);
+            let share = position.unwrap_or(0) as f64 / (all.len().max(2) - 1) as f64;
+            let colour = (share * (COLOURS - 1.0)).round();
             Line {
                 tooltip: charts::tooltip(&name, found),
-                class: format!("q{} d{}", colour(cell.spec.connections), series % 2),
+                class: format!("q{colour} d{}", series % 2),
                 series,
                 front: false,
                 points: charts::curve(found),
@@ -392,8 +400,8 @@ fn lines(cells: &[Cell<'_>], arm: &str, rate: Option<f64>) -> Vec<Line> {
 /// Returns a table of the quantiles of an arm, with a row for each number of connections.
 fn quantile_table(cells: &[Cell<'_>], arm: &str, rate: Option<f64>, at: &str) -> Table {
     let rows = row_at(cells, rate).into_iter().filter_map(|cell| {
-        let found = cell.arm(arm)?;
-        let times = number::quantiles(&found.response_ns, found.samples);
+        let findings = cell.arm(arm)?;
+        let times = number::quantiles(&findings.response_ns, findings.samples);
         Some(Row::new(cell_name(cell), times.map(TableCell::from)))
     });
     Table::new(Kind::Figures, format!("Response times of {arm}"), at)

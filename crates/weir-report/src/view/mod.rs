@@ -105,19 +105,19 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
         .and(Role::Code, &*input.header.run)
         .plain(format!(", {}", setup::instant(&input.header.started_at)));
     blocks.push(Block::Only(Outputs::MARKDOWN, vec![clause(Style::Plain, run)]));
-    let notes = notes(input.findings);
+    let notes = note_sentences(input.findings);
     let all = notes.iter().map(|sentence| clause(Style::Warning, sentence.as_str()));
     blocks.push(Block::Only(Outputs::WHOLE, all.collect()));
     let remarks =
         input.header.remarks.iter().filter(|remark| remark.arm.is_some()).map(ToString::to_string);
     let copies = asked::replaced(input).map(|text| format!("measured on copies: {text}"));
-    let notes = notes.into_iter().chain(copies).chain(remarks).collect();
-    blocks.push(Block::Only(Outputs::SCREEN, summary::notes(notes)));
+    let all_notes = notes.into_iter().chain(copies).chain(remarks).collect();
+    blocks.push(Block::Only(Outputs::SCREEN, summary::notes(all_notes)));
     blocks
 }
 
 /// Returns the notes that qualify the answer, in sentences.
-fn notes(findings: &Findings) -> Vec<String> {
+fn note_sentences(findings: &Findings) -> Vec<String> {
     let headline = &findings.headline;
     let mut notes = Vec::new();
     if !headline.because.is_empty() {
@@ -172,7 +172,7 @@ fn left_out(findings: &Findings) -> impl Iterator<Item = String> {
 
 /// Describes why the run is incomplete.
 fn incomplete(found: &Incomplete) -> String {
-    let what = match found.outcome {
+    let reason = match found.outcome {
         Some(Outcome::Complete) => "not everything that was planned was recorded",
         Some(Outcome::Interrupted) => "the run was interrupted",
         Some(Outcome::Failed) => "the run failed",
@@ -180,7 +180,7 @@ fn incomplete(found: &Incomplete) -> String {
     };
     let error = &found.error;
     let colon = if error.is_empty() { "" } else { ": " };
-    format!("{what}{colon}{error}; the figures cover what was measured")
+    format!("{reason}{colon}{error}; the figures cover what was measured")
 }
 
 /// Lists requested levels that are not in force.
@@ -209,11 +209,11 @@ fn inert(input: &ReportInput<'_>) -> Vec<Block> {
     if table.rows.is_empty() {
         return Vec::new();
     }
-    let what =
+    let explanation =
         "asked for and read back: something else caps them, so the arm says nothing about them";
     vec![
         Block::Heading(Heading::section("inert", "Levels that are not in force")),
-        clause(Style::Soft, what),
+        clause(Style::Soft, explanation),
         Block::Table(table),
     ]
 }

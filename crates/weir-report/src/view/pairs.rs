@@ -67,24 +67,24 @@ fn table(arms: &[&str], pairs: &[&Comparison], metric: Metric) -> Table {
 }
 
 fn cell(pairs: &[&Comparison], arm: &str, against: &str) -> Cell {
-    let found = pairs.iter().find_map(|pair| match () {
+    let comparison = pairs.iter().find_map(|pair| match () {
         () if pair.arm == arm && pair.against == against => Some((*pair).clone()),
         () if pair.arm == against && pair.against == arm => Some(pair.mirrored()),
         () => None,
     });
-    let Some(found) = found else {
+    let Some(comparison) = comparison else {
         return Text::of(Role::Soft, ITSELF).into();
     };
-    let (ratio, interval) = match found.verdict {
+    let (ratio, interval) = match comparison.verdict {
         Verdict::Invalid => (number::NONE.to_owned(), String::new()),
         // The note says what confidence is reached.
-        _ => (number::ratio(found.ratio), words::interval(&found, 0.0)),
+        _ => (number::ratio(comparison.ratio), words::interval(&comparison, 0.0)),
     };
-    let signed = format!("{} {ratio}", words::verdict_sign(found.verdict));
-    let word = found.verdict.word();
-    Cell::tone(tones::tone(found.verdict), signed)
+    let signed = format!("{} {ratio}", words::verdict_sign(comparison.verdict));
+    let word = comparison.verdict.word();
+    Cell::tone(tones::tone(comparison.verdict), signed)
         .small(interval)
-        .title(format!("{arm} against {against}: {word}, {}", found.because))
+        .title(format!("{arm} against {against}: {word}, {}", comparison.because))
 }
 
 fn reading(metric: Metric) -> &'static str {
@@ -101,10 +101,10 @@ fn reading(metric: Metric) -> &'static str {
 fn note(pairs: &[&Comparison], asked: f64) -> String {
     let valid = pairs.iter().filter(|pair| pair.verdict != Verdict::Invalid);
     let tests = valid.clone().count();
-    let of = number::plural(tests as u64, "pair");
+    let pair_count = number::plural(tests as u64, "pair");
     let mut note = match tests {
         0 | 1 => String::new(),
-        _ => format!("verdicts are corrected over these {of} (Holm)"),
+        _ => format!("verdicts are corrected over these {pair_count} (Holm)"),
     };
     let least = valid.map(|pair| pair.confidence).fold(1.0, f64::min);
     if least < asked - 0.0005 {

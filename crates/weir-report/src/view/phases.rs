@@ -33,10 +33,11 @@ pub(super) fn blocks(load: &LoadFindings) -> Vec<Block> {
 }
 
 fn row(change: &PhaseChange) -> Row {
-    let value = |value: f64| match change.metric {
+    let values = [change.before, change.after].map(|value| match change.metric {
         Metric::CpuPerRequest => number::time(value),
         _ => number::rate(value),
-    };
+    });
+    let [value_before, value_after] = values.map(Cell::from);
     let [before, after] = change.ratios.map(|known| match known {
         Some((ratio, interval)) => {
             Cell::from(number::ratio(ratio)).small(number::ratio_interval(ratio, interval))
@@ -46,8 +47,8 @@ fn row(change: &PhaseChange) -> Row {
     let cells = [
         Cell::from(words::metric_head(change.metric)),
         Cell::from(number::asked(change.at_s.round())),
-        Cell::from(value(change.before)),
-        Cell::from(value(change.after)),
+        value_before,
+        value_after,
         before,
         after,
         Cell::from(&*change.evidence),

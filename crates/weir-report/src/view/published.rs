@@ -88,28 +88,29 @@ fn figures(found: &FiguresFindings) -> Table {
     ];
     // Where an arm is alone, ours is a time and no ratio.
     let is_time = found.load.is_none();
-    let row = |row: &FigureFindings| {
-        let measured = match row.measured {
-            None => none().into(),
-            Some(Measured { value, interval }) if is_time => {
-                Cell::from(number::time(value)).small(number::time_interval(interval))
-            }
-            Some(Measured { value, interval }) => {
-                Cell::from(number::ratio(value)).small(number::ratio_interval(value, interval))
-            }
-        };
-        let cells = [
-            Cell::from(number::rate(row.figure)),
-            Cell::from(row.ratio.map_or_else(none, number::ratio)),
-            measured,
-            said(row.verdict, &row.because),
-            Cell::from(row.against.clone().unwrap_or_default()),
-        ];
-        Row::new(&*row.arm, cells)
-    };
     Table::new(Kind::Plain, "Published figures beside measured ones", "arm")
         .columns(columns)
-        .rows(found.rows.iter().map(row))
+        .rows(found.rows.iter().map(|row| figure_row(row, is_time)))
+}
+
+fn figure_row(row: &FigureFindings, is_time: bool) -> Row {
+    let measured = match row.measured {
+        None => none().into(),
+        Some(Measured { value, interval }) if is_time => {
+            Cell::from(number::time(value)).small(number::time_interval(interval))
+        }
+        Some(Measured { value, interval }) => {
+            Cell::from(number::ratio(value)).small(number::ratio_interval(value, interval))
+        }
+    };
+    let cells = [
+        Cell::from(number::rate(row.figure)),
+        Cell::from(row.ratio.map_or_else(none, number::ratio)),
+        measured,
+        said(row.verdict, &row.because),
+        Cell::from(row.against.clone().unwrap_or_default()),
+    ];
+    Row::new(&*row.arm, cells)
 }
 
 fn times(all: &[TimeFindings], findings: &Findings) -> [Block; 2] {
@@ -124,31 +125,35 @@ fn times(all: &[TimeFindings], findings: &Findings) -> [Block; 2] {
         Column::left("load here").below(),
         Column::left("verdict").below(),
     ];
-    let row = |found: &TimeFindings| {
-        let measured = found.measured.map_or(Cell::default(), |ours| {
-            let ratio = number::ratio(ours.value);
-            let interval = if ratio == number::NONE {
-                String::new()
-            } else {
-                number::ratio_interval(ours.value, ours.interval)
-            };
-            Cell::from(ratio).small(interval)
-        });
-        let cells = [
-            Cell::from(quantile_name(found.quantile)),
-            Cell::from(found.published_ns.map_or("unchanged".to_owned(), durations)),
-            Cell::from(found.ratio.map_or_else(none, ratios)),
-            Cell::from(found.measured_ns.map_or_else(none, number::time)),
-            measured,
-            Cell::from(load_words(found.load.as_deref(), findings)),
-            said(found.verdict, &found.because),
-        ];
-        Row::new(&*found.arm, cells).about(published_for(found))
-    };
     let label = "Published response times beside measured ones";
     let table = Table { about: "published for", ..Table::new(Kind::Plain, label, "arm") };
-    let table = table.columns(columns).rows(all.iter().map(row));
-    [Block::Only(Outputs::FILES, vec![clause(Style::Soft, ours)]), Block::Table(table)]
+    let rows = all.iter().map(|found| time_row(found, findings));
+    [
+        Block::Only(Outputs::FILES, vec![clause(Style::Soft, ours)]),
+        Block::Table(table.columns(columns).rows(rows)),
+    ]
+}
+
+fn time_row(found: &TimeFindings, findings: &Findings) -> Row {
+    let measured = found.measured.map_or(Cell::default(), |ours| {
+        let ratio = number::ratio(ours.value);
+        let interval = if ratio == number::NONE {
+            String::new()
+        } else {
+            number::ratio_interval(ours.value, ours.interval)
+        };
+        Cell::from(ratio).small(interval)
+    });
+    let cells = [
+        Cell::from(quantile_name(found.quantile)),
+        Cell::from(found.published_ns.map_or("unchanged".to_owned(), durations)),
+        Cell::from(found.ratio.map_or_else(none, ratios)),
+        Cell::from(found.measured_ns.map_or_else(none, number::time)),
+        measured,
+        Cell::from(load_words(found.load.as_deref(), findings)),
+        said(found.verdict, &found.because),
+    ];
+    Row::new(&*found.arm, cells).about(published_for(found))
 }
 
 fn quantile_name(quantile: f64) -> String {
@@ -161,24 +166,27 @@ fn quantile_name(quantile: f64) -> String {
 
 /// Formats the conditions of a published time: `900 to 1000 connections`. Empty if there are none.
 fn published_for(found: &TimeFindings) -> String {
-    let span = |low: f64, high: f64, noun: &str| {
-        if low == high {
-            format!("{} {noun}", number::rate(low))
-        } else {
-            format!("{} to {} {noun}", number::rate(low), number::rate(high))
-        }
-    };
-    let connections =
-        found.connections.map(|(low, high)| span(f64::from(low), f64::from(high), "connections"));
-    let rate = found.rate.map(|(low, high)| span(low, high, "requests/s"));
+    let connections = found
+        .connections
+        .map(|(low, high)| format_span(f64::from(low), f64::from(high), "connections"));
+    let rate = found.rate.map(|(low, high)| format_span(low, high, "requests/s"));
     let parts = [found.published_load.clone(), connections, rate];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+fn format_span(low: f64, high: f64, noun: &str) -> String {
+    if low == high {
+        format!("{} {noun}", number::rate(low))
+    } else {
+        format!("{} to {} {noun}", number::rate(low), number::rate(high))
+    }
+}
+
 /// Formats published times without rounding, which is for measured figures only.
 fn durations((low, high): (u64, u64)) -> String {
-    let time = |ns| weir_model::quantity::format_duration(Duration::from_nanos(ns));
-    if low == high { time(low) } else { format!("{} to {}", time(low), time(high)) }
+    let [low_time, high_time] =
+        [low, high].map(|ns| weir_model::quantity::format_duration(Duration::from_nanos(ns)));
+    if low == high { low_time } else { format!("{low_time} to {high_time}") }
 }
 
 fn ratios((low, high): (f64, f64)) -> String {
@@ -235,12 +243,6 @@ impl Gain<'_> {
     /// Formats a gain and then its arms: `transport=sockmap, completed rate under load closed (VALID): published mean
     /// +280 %, peak +366 %; here mean +41 %, peak +52 %: confirmed`.
     fn lines(&self, findings: &Findings) -> impl Iterator<Item = Text> {
-        let two = |[mean, peak]: &[String; 2]| {
-            let each = [("mean", mean), ("peak", peak)];
-            let each = each.iter().filter(|(_, figure)| *figure != number::NONE);
-            let each: Vec<String> = each.map(|(name, figure)| format!("{name} {figure}")).collect();
-            if each.is_empty() { "nothing".to_owned() } else { each.join(", ") }
-        };
         let because = match self.found.because.as_str() {
             "" => String::new(),
             because => format!(", {because}"),
@@ -249,8 +251,8 @@ impl Gain<'_> {
             "{}, {}: published {}; here {}: {}{because}",
             self.of,
             self.about(findings),
-            two(&self.published),
-            two(&self.here),
+            describe_gain(&self.published),
+            describe_gain(&self.here),
             words::published(self.found.verdict)
         );
         let arms = self.arms().map(|arm| format!("  {arm}"));
@@ -258,15 +260,25 @@ impl Gain<'_> {
     }
 
     fn row(&self, findings: &Findings) -> Row {
-        let two = |[mean, peak]: &[String; 2]| Cell::from(&**mean).small(&**peak);
+        let [published, here] =
+            [&self.published, &self.here].map(|[mean, peak]| Cell::from(&**mean).small(&**peak));
         let cells = [
-            two(&self.published),
-            two(&self.here),
+            published,
+            here,
             Cell::lines(self.arms()),
             said(Some(self.found.verdict), &self.found.because),
         ];
         Row::new(&*self.of, cells).about(self.about(findings))
     }
+}
+
+fn describe_gain([mean, peak]: &[String; 2]) -> String {
+    let figures: Vec<String> = [("mean", mean), ("peak", peak)]
+        .iter()
+        .filter(|(_, figure)| *figure != number::NONE)
+        .map(|(name, figure)| format!("{name} {figure}"))
+        .collect();
+    if figures.is_empty() { "nothing".to_owned() } else { figures.join(", ") }
 }
 
 fn gains(all: &[GainFindings], findings: &Findings) -> Vec<Block> {
@@ -281,12 +293,12 @@ fn gains(all: &[GainFindings], findings: &Findings) -> Vec<Block> {
     ];
     let label = "Published gains beside measured ones";
     let table = Table { about: "metric", ..Table::new(Kind::Prose, label, "gained by") };
-    let table = table.columns(columns).rows(gains.iter().map(|gain| gain.row(findings)));
+    let rows = gains.iter().map(|gain| gain.row(findings));
     let lines = gains.iter().flat_map(|gain| gain.lines(findings));
     vec![
         text(Style::Soft, caveat),
         Block::Only(Outputs::TERMINAL, list(lines, true).into_iter().collect()),
-        Block::Only(Outputs::FILES, vec![Block::Table(table)]),
+        Block::Only(Outputs::FILES, vec![Block::Table(table.columns(columns).rows(rows))]),
     ]
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_model::flow::LoadSpec;
-use weir_model::quantity::{CpuSet, format_duration};
+use weir_model::quantity::format_duration;
 use weir_model::record::{GeneratorStart, NetworkUsed, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study, Until};
 
@@ -29,28 +29,31 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
 }
 
 fn environment(header: &RunHeader, records: &[Record]) -> Vec<Block> {
-    let part = |text: &str| Block::Heading(Heading::part(text));
     let heading = Heading::section("environment", "Environment");
     let mut blocks = vec![Block::Heading(heading)];
     if !header.remarks.is_empty() {
         let remarks = header.remarks.iter();
-        blocks.push(part("Remarks"));
+        blocks.push(part_heading("Remarks"));
         blocks.extend(list(remarks.map(|remark| remark.to_string().into()), false));
     }
-    blocks.extend([part("Machine"), Block::Facts(machine(header))]);
+    blocks.extend([part_heading("Machine"), Block::Facts(machine(header))]);
     let mut roles = cpus(header);
     roles.extend(start_spread(records));
-    blocks.extend([part("CPUs by role"), Block::Facts(roles)]);
+    blocks.extend([part_heading("CPUs by role"), Block::Facts(roles)]);
     blocks.extend(surroundings::blocks(header));
-    let programs = programs(header, records);
+    let programs = list_programs(header, records);
     if !programs.is_empty() {
-        blocks.extend([part("Programs"), Block::Facts(programs)]);
+        blocks.extend([part_heading("Programs"), Block::Facts(programs)]);
     }
     let sysctls =
         header.environment.sysctls.iter().map(|(name, value)| setting(name, value.trim()));
     let summary = "Kernel settings that matter for a proxy's load".to_owned();
     blocks.extend(folded(summary, sysctls.collect()));
     blocks
+}
+
+fn part_heading(text: &str) -> Block {
+    Block::Heading(Heading::part(text))
 }
 
 /// Returns facts that are hidden at first. `None` if there are none.
@@ -92,16 +95,17 @@ fn cpus(header: &RunHeader) -> Facts {
             Some(format!("each of {}", all.collect::<Vec<_>>().join(", ")))
         }
     };
-    let one = |role: &str, cpus: &CpuSet, place: &Option<String>| match place {
+    [
+        ("proxy", &header.cpus.proxy, &places.proxy),
+        ("generator", &header.cpus.generator, &generators),
+        ("origin", &header.cpus.origin, &places.origin),
+    ]
+    .map(|(role, cpus, host)| match host {
         _ if places.are_here() => fact(role, cpus.to_string()),
         Some(host) => fact(role, format!("{cpus} on {host}")),
         None => fact(role, format!("{cpus} on the host that weir ran on")),
-    };
-    vec![
-        one("proxy", &header.cpus.proxy, &places.proxy),
-        one("generator", &header.cpus.generator, &generators),
-        one("origin", &header.cpus.origin, &places.origin),
-    ]
+    })
+    .into()
 }
 
 /// Returns the largest spread of the start times of several generators in one trial.
@@ -119,7 +123,7 @@ fn start_spread(records: &[Record]) -> Option<(String, Vec<Text>)> {
 }
 
 /// Returns programs with their versions as the host has them, and those programs of the arms that are not among them.
-fn programs(header: &RunHeader, records: &[Record]) -> Facts {
+fn list_programs(header: &RunHeader, records: &[Record]) -> Facts {
     let mut programs: Vec<(&str, &str)> =
         header.environment.versions.iter().map(|(k, v)| (k.as_str(), v.trim())).collect();
     let last = about::last_records(records);
@@ -175,11 +179,11 @@ fn settings(study: &Study, records: &[Record]) -> Vec<Block> {
         .map(|proxy| effective(proxy))
         .unwrap_or_default();
     let mut rows = Vec::new();
-    let mut own = Vec::new();
+    let mut other_proxies = Vec::new();
     for arm in study.arms.iter().skip(1) {
         let proxy = last.get(arm.name.as_str()).copied();
         rows.extend(differences(study, arm, proxy, &baseline));
-        let others = proxy
+        let settings = proxy
             .filter(|_| study.proxy_of(arm).kind != study.proxy.kind)
             .map(effective)
             .into_iter()
@@ -189,7 +193,7 @@ fn settings(study: &Study, records: &[Record]) -> Vec<Block> {
             .collect();
         let name = &arm.name;
         let summary = format!("All settings of {name}, which is another proxy than the baseline");
-        own.extend(folded(summary, others));
+        other_proxies.extend(folded(summary, settings));
     }
     // Of servers that weir did not start none was read.
     if !study.arms.iter().any(|arm| study.proxy_of(arm).kind.is_started()) {
@@ -204,7 +208,7 @@ fn settings(study: &Study, records: &[Record]) -> Vec<Block> {
         let table = Table::new(Kind::Plain, "Settings that differ from the baseline", "arm");
         blocks.push(Block::Table(table.columns(columns).rows(rows)));
     }
-    blocks.extend(own);
+    blocks.extend(other_proxies);
     let all = baseline.iter().map(|(id, level)| setting(id, level)).collect();
     blocks.extend(folded("All settings of the baseline".to_owned(), all));
     blocks
@@ -230,23 +234,25 @@ fn differences(
     proxy: Option<&ProxyRecord>,
     baseline: &BTreeMap<String, String>,
 ) -> Vec<Row> {
-    let own = proxy.map(effective).unwrap_or_default();
-    let mut ids: Vec<&String> = own.keys().chain(baseline.keys()).collect();
+    let levels = proxy.map(effective).unwrap_or_default();
+    let mut ids: Vec<&String> = levels.keys().chain(baseline.keys()).collect();
     ids.sort_unstable();
     ids.dedup();
     // Settings of another kind of proxy have other names: only what both have can differ.
     let is_other_kind = study.proxy_of(arm).kind != study.proxy.kind;
     let is_comparable =
-        |id: &&String| !is_other_kind || (own.contains_key(*id) && baseline.contains_key(*id));
-    let value = |map: &BTreeMap<String, String>, id: &String| -> Cell {
-        map.get(id).map_or("not set", String::as_str).into()
-    };
+        |id: &&String| !is_other_kind || (levels.contains_key(*id) && baseline.contains_key(*id));
     let differing = ids.into_iter().filter(|_| proxy.is_some()).filter(is_comparable);
-    let placed = |value: Option<&String>| value.map(|value| placed(value));
-    let rows = differing.filter(|id| placed(own.get(*id)) != placed(baseline.get(*id))).map(|id| {
-        let name = Text::of(Role::Code, id).into();
-        Row::new(&*arm.name, [name, value(baseline, id), value(&own, id)])
-    });
+    let rows = differing
+        .map(|id| (id, baseline.get(id), levels.get(id)))
+        .filter(|(_, before, now)| {
+            before.map(|level| placed(level)) != now.map(|level| placed(level))
+        })
+        .map(|(id, before, now)| {
+            let [before, now] =
+                [before, now].map(|level| Cell::from(level.map_or("not set", String::as_str)));
+            Row::new(&*arm.name, [Text::of(Role::Code, id).into(), before, now])
+        });
     let mut rows: Vec<Row> = rows.collect();
     let spec = study.proxy_of(arm);
     let is_seen = spec.is_started() || spec.controller.is_some();
@@ -270,23 +276,24 @@ fn differences(
 /// Replaces the folder of the arm, below weir's work folder (`weir-<pid>-<random>`), by `*`, so that the folders of
 /// arms are not reported as differences.
 fn placed(value: &str) -> String {
-    let is_work = |part: &str| {
-        let pair = part.strip_prefix("weir-").and_then(|rest| rest.split_once('-'));
-        pair.is_some_and(|(pid, random)| {
-            pid.bytes().all(|byte| byte.is_ascii_digit())
-                && random.len() == 16
-                && random.bytes().all(|byte| byte.is_ascii_hexdigit())
-        })
-    };
     let mut is_below: i32 = 0;
     value
         .split('/')
         .map(|part| {
-            is_below = if is_work(part) { 2 } else { is_below - 1 };
+            is_below = if is_work_folder(part) { 2 } else { is_below - 1 };
             if is_below > 0 { "*" } else { part }
         })
         .collect::<Vec<_>>()
         .join("/")
+}
+
+fn is_work_folder(name: &str) -> bool {
+    let pair = name.strip_prefix("weir-").and_then(|suffix| suffix.split_once('-'));
+    pair.is_some_and(|(pid, random)| {
+        pid.bytes().all(|byte| byte.is_ascii_digit())
+            && random.len() == 16
+            && random.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
 }
 
 /// Returns the command that repeats a run, with the options that changed the measurement.
@@ -310,9 +317,12 @@ fn command(header: &RunHeader) -> String {
     command
 }
 
+fn code_block(language: &'static str, text: &str) -> Block {
+    Block::Code(Code { language, text: text.to_owned() })
+}
+
 fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
     let header = input.header;
-    let code = |language, text: &str| Block::Code(Code { language, text: text.to_owned() });
     let mut blocks = vec![Block::Heading(Heading::section("repeat", "How to repeat it"))];
     let fields = header
         .study
@@ -323,9 +333,9 @@ fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
         .flat_map(|one| &one.request.fields)
         .map(|(name, value)| (&**name, &**value));
     let study_text = &without_field_values(input.study_text, fields);
-    let made = made_by_weir(study_text);
-    match made {
-        Some(typed) if typed.starts_with("weir ") => blocks.push(code("", typed)),
+    let command_line = made_by_weir(study_text);
+    match command_line {
+        Some(typed) if typed.starts_with("weir ") => blocks.push(code_block("", typed)),
         Some(_) => blocks.push(text(
             Style::Soft,
             "weir made this study by itself, for the run that its folder is in: repeat that one.",
@@ -338,7 +348,7 @@ fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
                 ", fill in the secrets that are masked in it, then:"
             };
             blocks.push(text(Style::Soft, save.plain(then)));
-            blocks.push(code("", &command(header)));
+            blocks.push(code_block("", &command(header)));
         }
     }
     blocks.push(Block::Facts(vec![
@@ -347,9 +357,9 @@ fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
         fact("record format", header.format.as_str()),
         fact("run folder", header.run.as_str()),
     ]));
-    if made.is_none() {
+    if command_line.is_none() {
         blocks.push(Block::Heading(Heading::part("The study")));
-        blocks.push(code("yaml", study_text));
+        blocks.push(code_block("yaml", study_text));
     }
     blocks
 }
@@ -378,13 +388,16 @@ mod tests {
         assert_eq!(limit(1_048_576), "1,048,576");
     }
 
+    fn in_work_folder(path: &str) -> String {
+        format!("/tmp/weir-42-0123456789abcdef/{path}")
+    }
+
     #[test]
     fn the_folder_of_an_arm_is_no_difference() {
-        let at = |arm: &str, rest: &str| format!("/tmp/weir-42-0123456789abcdef/{arm}{rest}");
         let rows = [
-            (at("stock", "/logs/a.log"), at("fast", "/logs/a.log"), true),
-            (at("stock", "/a.log main"), at("fast", "/b.log main"), false),
-            (at("stock", ""), at("fast", ""), true),
+            (in_work_folder("stock/logs/a.log"), in_work_folder("fast/logs/a.log"), true),
+            (in_work_folder("stock/a.log main"), in_work_folder("fast/b.log main"), false),
+            (in_work_folder("stock"), in_work_folder("fast"), true),
             ("/var/log/a".to_owned(), "/var/log/b".to_owned(), false),
             ("/a/weir-x/stock/l".to_owned(), "/a/weir-x/fast/l".to_owned(), false),
             ("on".to_owned(), "off".to_owned(), false),

@@ -24,8 +24,8 @@ pub(super) fn blocks(header: &RunHeader) -> Vec<Block> {
     }
     let mut missing: Vec<_> = found.unmeasured.iter().map(|one| missing("", one)).collect();
     for host in &found.hosts {
-        let of = if several { &*host.host } else { "" };
-        missing.extend(host.facts.unmeasured.iter().map(|one| self::missing(of, one)));
+        let host_name = if several { &*host.host } else { "" };
+        missing.extend(host.facts.unmeasured.iter().map(|one| self::missing(host_name, one)));
     }
     let mut blocks = Vec::new();
     if !facts.is_empty() || !missing.is_empty() {
@@ -58,8 +58,8 @@ fn link(link: &LinkRecord) -> Vec<(String, Vec<Text>)> {
     let mut path = vec![trips(&link.trips)];
     path.extend(link.mtu.map(|mtu| format!("path MTU {mtu}")));
     path.push(format!("at {}", link.peer));
-    let carried = [(link.forth, &from, &to), (link.back, &to, &from)];
-    let carried = carried.into_iter().filter_map(|(carried, from, to)| {
+    let directions = [(link.forth, &from, &to), (link.back, &to, &from)];
+    let carried = directions.into_iter().filter_map(|(carried, from, to)| {
         Some(fact(format!("one connection, {from} to {to}"), bytes(&carried?)))
     });
     let path = fact(format!("{from} to {to}"), path.join(", "));
@@ -67,12 +67,12 @@ fn link(link: &LinkRecord) -> Vec<(String, Vec<Text>)> {
 }
 
 fn trips(trips: &RoundTrips) -> String {
-    let what = match trips.by {
+    let kind = match trips.by {
         TripKind::Echo => "round trip",
         TripKind::Connect => "connect",
     };
     let [p50, p99] = [trips.p50_ns, trips.p99_ns].map(|ns| number::time(ns as f64));
-    format!("{what} p50 {p50}, p99 {p99} of {}", number::count(trips.count.into()))
+    format!("{kind} p50 {p50}, p99 {p99} of {}", number::count(trips.count.into()))
 }
 
 fn bytes(carried: &Carried) -> String {
@@ -83,21 +83,21 @@ fn bytes(carried: &Carried) -> String {
 /// Returns the facts about a host, with their names.
 fn about_host(host: &HostRecord) -> Vec<(&'static str, String)> {
     let facts = &host.facts;
-    let mut said = Vec::new();
+    let mut about = Vec::new();
     if let Some((ahead, error)) = host.clock {
         let side = if ahead < 0 { "behind" } else { "ahead of" };
         let [ahead, error] = [ahead.unsigned_abs(), error].map(|ns| number::time(ns as f64));
-        said.push(("clock", format!("{ahead} {side} the generator's, ± {error}")));
+        about.push(("clock", format!("{ahead} {side} the generator's, ± {error}")));
     }
     let governors: Vec<String> =
         facts.governors.iter().map(|(name, cpus)| format!("{name} on CPU {cpus}")).collect();
-    said.push(("frequency governor", governors.join(", ")));
+    about.push(("frequency governor", governors.join(", ")));
     let cores: Vec<String> = facts.siblings.iter().map(|core| format!("CPU {core}")).collect();
-    said.push(("threads of one core", cores.join("; ")));
+    about.push(("threads of one core", cores.join("; ")));
     let nodes: Vec<String> =
         facts.nodes.iter().map(|(node, cpus)| format!("{node}: CPU {cpus}")).collect();
-    said.push(("NUMA nodes", nodes.join("; ")));
-    said.extend(facts.cards.iter().map(|one| ("network card", card(one))));
+    about.push(("NUMA nodes", nodes.join("; ")));
+    about.extend(facts.cards.iter().map(|one| ("network card", card(one))));
     let held_up = [
         ("proxy", facts.held_up.proxy),
         ("generator", facts.held_up.generator),
@@ -111,22 +111,22 @@ fn about_host(host: &HostRecord) -> Vec<(&'static str, String)> {
     let held_up: Vec<String> = held_up.collect();
     if !held_up.is_empty() {
         let watched = number::length(Duration::from_nanos(facts.watched_ns));
-        said.push(("CPUs held up", format!("{} in {watched}", held_up.join(", "))));
+        about.push(("CPUs held up", format!("{} in {watched}", held_up.join(", "))));
     }
-    said.retain(|(_, value)| !value.is_empty());
-    said
+    about.retain(|(_, value)| !value.is_empty());
+    about
 }
 
 fn card(card: &CardFacts) -> String {
     let (receive, send) = card.queues;
-    let mut said = vec![format!(
+    let mut parts = vec![format!(
         "{}, {} to receive, {send} to send",
         card.name,
         number::plural(receive.into(), "queue")
     )];
     let served = card.interrupts.as_ref();
-    said.extend(served.map(|cpus| format!("IRQs go to CPU {cpus}")));
-    said.extend(card.spreads.then(|| "packets are passed on (RPS)".to_owned()));
-    said.extend(card.node.map(|node| format!("at NUMA node {node}")));
-    said.join(", ")
+    parts.extend(served.map(|cpus| format!("IRQs go to CPU {cpus}")));
+    parts.extend(card.spreads.then(|| "packets are passed on (RPS)".to_owned()));
+    parts.extend(card.node.map(|node| format!("at NUMA node {node}")));
+    parts.join(", ")
 }

@@ -32,9 +32,9 @@ pub(super) fn section(input: &ReportInput<'_>) -> Vec<Block> {
         return Vec::new();
     }
     let heading = Heading::section("time", "Where the time goes");
-    let what = "requests in the proxies' logs, matched with response times of the same rank: single requests cannot be matched, so the parts of a quantile are the mean of the requests around it in the proxy's log. Proxies write a log for \
+    let method = "requests in the proxies' logs, matched with response times of the same rank: single requests cannot be matched, so the parts of a quantile are the mean of the requests around it in the proxy's log. Proxies write a log for \
                 this, so the run's other figures are those of proxies with such a log";
-    let mut blocks = vec![Block::Heading(heading), clause(Style::Soft, what)];
+    let mut blocks = vec![Block::Heading(heading), clause(Style::Soft, method)];
     let loads = input.header.study.loads.len();
     blocks.extend(all.iter().flat_map(|found| of_arm(found, loads > 1)));
     blocks
@@ -68,22 +68,22 @@ fn of_row(row: &TimeRow) -> &'static str {
 }
 
 fn chart(found: &WhereTimeGoes, name: &str) -> Block {
-    let bar = |row: &TimeRow| {
-        let parts = row.parts.iter().filter_map(|(part, us)| {
-            let (_, name, hue, _) = PARTS.iter().find(|known| known.0 == *part)?;
-            Some((*name, *hue, us * 1000.0))
-        });
-        Bar { name: of_row(row).to_owned(), parts: parts.collect() }
-    };
-    let told = found.rows.iter().filter(|row| !row.parts.is_empty());
+    let bars = found.rows.iter().filter(|row| !row.parts.is_empty()).map(bar);
     let caption = PARTS
         .iter()
         .filter(|known| has(found, known.0))
         .map(|(_, name, _, means)| format!("{name}: {means}"));
     let caption: Vec<String> = caption.collect();
-    let bars =
-        Bars { title: format!("Where the time goes: {name}"), bars: told.map(bar).collect() };
-    figure(caption.join("; "), Chart::Bars(bars))
+    let title = format!("Where the time goes: {name}");
+    figure(caption.join("; "), Chart::Bars(Bars { title, bars: bars.collect() }))
+}
+
+fn bar(row: &TimeRow) -> Bar {
+    let parts = row.parts.iter().filter_map(|(part, us)| {
+        let (_, name, hue, _) = PARTS.iter().find(|known| known.0 == *part)?;
+        Some((*name, *hue, us * 1000.0))
+    });
+    Bar { name: of_row(row).to_owned(), parts: parts.collect() }
 }
 
 fn has(found: &WhereTimeGoes, part: TimePart) -> bool {
@@ -97,18 +97,19 @@ fn table(found: &WhereTimeGoes, name: &str) -> Block {
     let columns = std::iter::once(Column::new("seen"))
         .chain(parts)
         .chain([Column::new("requests").small("looked at")]);
-    let time = |us: f64| Cell::from(number::time(us * 1000.0));
     // A mean of what is told in whole steps is no better than a tenth of one.
     let step = (found.resolution_us as f64 / 10.0).max(0.1);
-    let rounded = |us: f64| time((us / step).round() * step);
     let rows = found.rows.iter().map(|row| {
-        let part = |part: TimePart| row.parts.iter().find(|(known, _)| *known == part);
-        let cells = shown.iter().map(|known| match part(known.0) {
-            Some((_, us)) => rounded(*us),
-            None => Cell::from(number::NONE),
+        let cells = shown.iter().map(|(shown, ..)| {
+            match row.parts.iter().find(|(part, _)| part == shown) {
+                Some((_, us)) => Cell::from(number::time((us / step).round() * step * 1000.0)),
+                None => Cell::from(number::NONE),
+            }
         });
         let count = Cell::from(number::count(row.requests));
-        let cells = std::iter::once(time(row.seen_us)).chain(cells).chain([count]);
+        let cells = std::iter::once(Cell::from(number::time(row.seen_us * 1000.0)))
+            .chain(cells)
+            .chain([count]);
         Row::new(of_row(row), cells)
     });
     let label = format!("Where the time goes: {name}");
@@ -137,16 +138,15 @@ fn basis(found: &WhereTimeGoes) -> String {
     words.push(match &found.accept {
         None => "how long connections waited in the accept queue is not known".to_owned(),
         Some(accept) => {
-            let time = |us: f64| number::time(us * 1000.0);
             let quantiles = accept.below_us.map(|below| {
-                let [p50, _, p99, p999] = below.map(|us| time(us as f64));
+                let [p50, _, p99, p999] = below.map(|us| number::time(us as f64 * 1000.0));
                 format!(", p50 below {p50}, p99 below {p99}, p99.9 below {p999}")
             });
             format!(
                 "accept queue {}: {} connections waited for {} in the mean{}",
                 by(accept.by),
                 number::count(accept.connections),
-                time(accept.mean_us),
+                number::time(accept.mean_us * 1000.0),
                 quantiles.unwrap_or_default()
             )
         }
@@ -161,11 +161,11 @@ fn basis(found: &WhereTimeGoes) -> String {
         .filter_map(|(sent, side)| Some((sent?, side)));
         let sides: Vec<String> =
             sides.map(|(sent, side)| format!("{} {side}", number::share(sent))).collect();
-        let what = match sent.by {
+        let shares = match sent.by {
             ToldBy::Ebpf => sides.join(", "),
             ToldBy::Samples => number::share(sent.inbound),
         };
-        format!("segments sent again {} for each thousand requests: {what}", by(sent.by))
+        format!("segments sent again {} for each thousand requests: {shares}", by(sent.by))
     }));
     words.join("; ")
 }

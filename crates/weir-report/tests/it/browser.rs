@@ -47,7 +47,7 @@ impl Scheme {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct PageFacts {
     width: u32,
     dark: bool,
     /// Relative luminance (WCAG 2.2) of body text and background.
@@ -72,7 +72,7 @@ fn chromium() -> PathBuf {
         )
 }
 
-fn look(page: &str, width: u32, scheme: Scheme) -> Seen {
+fn look(page: &str, width: u32, scheme: Scheme) -> PageFacts {
     let folder = Folder::new();
     let probed = page.replacen("</body>", &format!("<script>{PROBE}</script></body>"), 1);
     assert_ne!(probed, page, "the page has no end of body for the probe");
@@ -90,11 +90,11 @@ fn look(page: &str, width: u32, scheme: Scheme) -> Seen {
         .stderr(File::create(&log).unwrap());
     finish(command.spawn().unwrap());
     let log = String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
-    let mut seen = read(&fs::read_to_string(dom).unwrap(), &log);
+    let mut facts = read(&fs::read_to_string(dom).unwrap(), &log);
     let console =
         log.lines().filter(|line| line.contains("CONSOLE")).map(|line| format!("console: {line}"));
-    seen.faults.extend(console);
-    seen
+    facts.faults.extend(console);
+    facts
 }
 
 /// Returns the page around the report. It follows the user's colour scheme, because the frame would always be light
@@ -122,22 +122,22 @@ fn finish(mut browser: Child) {
     }
 }
 
-fn read(dom: &str, log: &str) -> Seen {
-    let (_, facts) = dom.split_once("<pre id=\"seen\">").unwrap_or_default();
-    let (facts, _) = facts.split_once("</pre>").unwrap_or_default();
-    assert!(!facts.is_empty(), "the probe said nothing; Chromium said {log}");
-    let mut seen = Seen::default();
-    for (key, value) in facts.lines().filter_map(|line| line.split_once('=')) {
+fn read(dom: &str, log: &str) -> PageFacts {
+    let (_, text) = dom.split_once("<pre id=\"seen\">").unwrap_or_default();
+    let (text, _) = text.split_once("</pre>").unwrap_or_default();
+    assert!(!text.is_empty(), "the probe said nothing; Chromium said {log}");
+    let mut facts = PageFacts::default();
+    for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
         match key {
-            "width" => seen.width = value.parse().unwrap(),
-            "dark" => seen.dark = value.parse().unwrap(),
-            "ink" => seen.ink = value.parse().unwrap(),
-            "paper" => seen.paper = value.parse().unwrap(),
-            "charts" => seen.charts = value.parse().unwrap(),
-            _ => seen.faults.push(value.to_owned()),
+            "width" => facts.width = value.parse().unwrap(),
+            "dark" => facts.dark = value.parse().unwrap(),
+            "ink" => facts.ink = value.parse().unwrap(),
+            "paper" => facts.paper = value.parse().unwrap(),
+            "charts" => facts.charts = value.parse().unwrap(),
+            _ => facts.faults.push(value.to_owned()),
         }
     }
-    seen
+    facts
 }
 
 /// A temporary folder for one test.
@@ -166,7 +166,7 @@ impl Drop for Folder {
 }
 
 /// Examines a page at both widths and in both schemes. None may have faults.
-fn flawless(page: &str) -> Vec<Seen> {
+fn flawless(page: &str) -> Vec<PageFacts> {
     let mut all = Vec::new();
     for (width, scheme) in [
         (DESKTOP, Scheme::Light),
@@ -174,32 +174,32 @@ fn flawless(page: &str) -> Vec<Seen> {
         (PHONE, Scheme::Light),
         (PHONE, Scheme::Dark),
     ] {
-        let seen = look(page, width, scheme);
-        assert_eq!(seen.faults, [""; 0], "{width} {scheme:?}");
-        assert_eq!(seen.width, width);
-        assert_eq!(seen.dark, scheme == Scheme::Dark, "the flag has no effect");
-        assert_eq!(seen.ink > seen.paper, seen.dark, "{seen:?}");
-        all.push(seen);
+        let facts = look(page, width, scheme);
+        assert_eq!(facts.faults, [""; 0], "{width} {scheme:?}");
+        assert_eq!(facts.width, width);
+        assert_eq!(facts.dark, scheme == Scheme::Dark, "the flag has no effect");
+        assert_eq!(facts.ink > facts.paper, facts.dark, "{facts:?}");
+        all.push(facts);
     }
     all
 }
 
 #[test]
 fn a_browser_shows_the_report_without_fault() {
-    for seen in flawless(&html(&fixture::run().input())) {
+    for facts in flawless(&html(&fixture::run().input())) {
         // Two loads: five forests, five close-ups, two percentile plots; eight arms twice each.
-        assert_eq!(seen.charts, 12 + 32);
+        assert_eq!(facts.charts, 12 + 32);
     }
 }
 
 #[test]
 fn a_browser_shows_capacities() {
-    for seen in flawless(&html(&capacity::one().input())) {
-        assert_eq!(seen.charts, 2);
+    for facts in flawless(&html(&capacity::one().input())) {
+        assert_eq!(facts.charts, 2);
     }
     // A forest, the p99 of all, and two charts for each arm.
-    for seen in flawless(&html(&capacity::several().input())) {
-        assert_eq!(seen.charts, 8);
+    for facts in flawless(&html(&capacity::several().input())) {
+        assert_eq!(facts.charts, 8);
     }
 }
 
@@ -208,25 +208,26 @@ fn a_browser_shows_a_load_that_is_not_to_be_used() {
     let mut run = fixture::run();
     run.findings.loads[1].validity = Validity::Invalid;
     let page = html(&run.input());
-    let seen = look(&page, PHONE, Scheme::Light);
-    assert!(seen.faults.is_empty(), "{:#?}", seen.faults);
+    let facts = look(&page, PHONE, Scheme::Light);
+    assert!(facts.faults.is_empty(), "{:#?}", facts.faults);
 }
 
 #[test]
 fn a_browser_shows_forty_arms_with_long_names() {
     let page = html(&extreme::crowd().input());
     for width in [DESKTOP, PHONE] {
-        let seen = look(&page, width, Scheme::Light);
-        assert!(seen.faults.is_empty(), "{width}: {:#?}", seen.faults);
+        let facts = look(&page, width, Scheme::Light);
+        assert!(facts.faults.is_empty(), "{width}: {:#?}", facts.faults);
     }
+}
+
+fn chart(inside: &str) -> String {
+    format!("<figure><svg class=\"chart\" width=\"300\" height=\"100\">{inside}</svg></figure>")
 }
 
 /// Checks that each fault which the other tests look for is detected.
 #[test]
 fn the_browser_finds_faults() {
-    let chart = |inside: &str| {
-        format!("<figure><svg class=\"chart\" width=\"300\" height=\"100\">{inside}</svg></figure>")
-    };
     let page = format!(
         "<!DOCTYPE html><html><head><style>body {{ margin: 0; color: #bbb; background: #fff }}\
          </style></head><body><p class=\"wide\" style=\"width:2000px\">x</p>{}{}{}<figure></figure>\

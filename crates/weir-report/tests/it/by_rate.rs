@@ -10,35 +10,35 @@ use crate::markup;
 const SHARES: [f64; 4] = [0.8, 0.2, 0.4, 0.6];
 
 /// Returns the fixture's open load at four rates, out of order: the slowest is INVALID, another SUSPECT.
-pub(crate) fn run() -> Fixture {
+pub(crate) fn make_run() -> Fixture {
     let mut run = fixture::run();
     let spec = run.header.study.loads.remove(1);
-    let found = run.findings.loads.remove(1);
+    let findings = run.findings.loads.remove(1);
     for share in SHARES {
         let name = format!("tail-{}", share * 100.0);
-        let mut spec = spec.clone();
-        spec.name.clone_from(&name);
-        spec.arrivals = StudyArrivals::ShareOfSlowest(share);
-        run.header.study.loads.push(spec);
-        let mut found = found.clone();
-        found.load = name;
-        found.rate_intended = Some(share * 10_000.0);
-        for arm in &mut found.arms {
+        let mut spec_at_rate = spec.clone();
+        spec_at_rate.name.clone_from(&name);
+        spec_at_rate.arrivals = StudyArrivals::ShareOfSlowest(share);
+        run.header.study.loads.push(spec_at_rate);
+        let mut findings_at_rate = findings.clone();
+        findings_at_rate.load = name;
+        findings_at_rate.rate_intended = Some(share * 10_000.0);
+        for arm in &mut findings_at_rate.arms {
             arm.response_ns = arm.response_ns.map(|ns| (ns as f64 * share) as u64);
         }
-        found.validity = match share {
+        findings_at_rate.validity = match share {
             0.2 => Validity::Invalid,
             0.6 => Validity::Suspect,
             _ => Validity::Valid,
         };
-        run.findings.loads.push(found);
+        run.findings.loads.push(findings_at_rate);
     }
     run
 }
 
 #[test]
 fn they_stand_beside_each_other_in_the_order_of_their_rates() {
-    let run = run();
+    let run = make_run();
     let input = run.input();
     let page = html(&input);
     markup::check(&page);
@@ -57,29 +57,29 @@ fn they_stand_beside_each_other_in_the_order_of_their_rates() {
 
 #[test]
 fn what_is_invalid_is_not_drawn_and_nothing_is_where_all_is() {
-    let mut run = run();
-    let charts = |page: &str| page.matches("of the response time by rate</title>").count();
+    let mut run = make_run();
+    let title = "of the response time by rate</title>";
     let page = html(&run.input());
     // Two quantiles, two widths.
-    assert_eq!(charts(&page), 4);
+    assert_eq!(page.matches(title).count(), 4);
     let part = page.split("id=\"by-rate-1\"").nth(1).expect("a section");
     assert!(part.contains("title=\"tail-20, INVALID\""), "{part}");
     assert!(part.contains("title=\"tail-60, SUSPECT: "), "{part}");
     for load in &mut run.findings.loads {
         load.validity = Validity::Invalid;
     }
-    assert_eq!(charts(&html(&run.input())), 0);
+    assert_eq!(html(&run.input()).matches(title).count(), 0);
 }
 
 #[test]
 fn two_rates_or_loads_that_differ_in_more_are_no_curve() {
     let title = "esponse times by rate";
-    let mut few = run();
+    let mut few = make_run();
     few.findings.loads.truncate(3);
     assert!(!markdown(&few.input()).contains(title));
-    let mut other = run();
-    for load in &mut other.header.study.loads {
+    let mut unlike = make_run();
+    for load in &mut unlike.header.study.loads {
         load.connections += u32::from(load.name == "tail-40" || load.name == "tail-80");
     }
-    assert!(!markdown(&other.input()).contains(title));
+    assert!(!markdown(&unlike.input()).contains(title));
 }

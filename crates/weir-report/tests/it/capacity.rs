@@ -17,17 +17,19 @@ use crate::markup;
 /// Returns the results of an M/M/1 server with `server` requests/s of capacity at a rate.
 fn point(server: f64, rate: f64, stage: SearchStage, seconds: f64) -> CurvePoint {
     let spare = server - rate;
-    let quantile = |share: f64| match spare > 0.0 {
-        true => Some((-(1.0 - share).ln() / spare * 1e9) as u64),
-        false if share < 0.95 => Some((share * (5e8 - spare * 1e6)) as u64),
-        false => None,
-    };
+    let [p50, p90, p99, p999] = [0.5, 0.9, 0.99, 0.999].map(|share: f64| {
+        if spare > 0.0 {
+            Some((-(1.0 - share).ln() / spare * 1e9) as u64)
+        } else {
+            (share < 0.95).then_some((share * (5e8 - spare * 1e6)) as u64)
+        }
+    });
     CurvePoint {
         rate,
-        p50: quantile(0.5),
-        p90: quantile(0.9),
-        p99: quantile(0.99),
-        p999: quantile(0.999),
+        p50,
+        p90,
+        p99,
+        p999,
         limit: 0,
         bad: (-spare.max(0.0) * 0.03).exp(),
         holds: spare >= 4.605 / 0.03,
@@ -40,19 +42,16 @@ fn point(server: f64, rate: f64, stage: SearchStage, seconds: f64) -> CurvePoint
 
 /// Returns the steps of a search that ends at `edge`.
 fn bracket(edge: f64, (low, high): (f64, f64)) -> Vec<BracketPoint> {
-    let step = |stage, seconds, low: f64, high: f64| BracketPoint {
-        stage,
-        seconds,
-        between: Some((low, high)),
-    };
-    vec![
-        BracketPoint { stage: SearchStage::Closed, seconds: 2.0, between: None },
-        step(SearchStage::Ramp, 18.0, 0.8 * edge, 1.1 * edge),
-        step(SearchStage::Dwell, 43.0, 0.96 * edge, 1.04 * edge),
-        step(SearchStage::Hold, 108.0, 0.96 * edge, 1.012 * edge),
-        step(SearchStage::Dwell, 126.0, low, high),
-        step(SearchStage::Hold, 191.0, low, high),
+    [
+        (SearchStage::Closed, 2.0, None),
+        (SearchStage::Ramp, 18.0, Some((0.8 * edge, 1.1 * edge))),
+        (SearchStage::Dwell, 43.0, Some((0.96 * edge, 1.04 * edge))),
+        (SearchStage::Hold, 108.0, Some((0.96 * edge, 1.012 * edge))),
+        (SearchStage::Dwell, 126.0, Some((low, high))),
+        (SearchStage::Hold, 191.0, Some((low, high))),
     ]
+    .map(|(stage, seconds, between)| BracketPoint { stage, seconds, between })
+    .into()
 }
 
 /// Returns the findings of a search with such a server.
@@ -66,8 +65,15 @@ fn capacity(arm: &str, server: f64) -> Capacity {
     let mut curve = trials.clone();
     curve.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let (low, high) = (0.985 * edge, 1.01 * edge);
-    let grows = |what, low, edge, above| Growth { what, low: Some(low), edge: Some(edge), above };
-    let mut found = Capacity {
+    let grows = [
+        (Counted::Rate, 0.2 * server, edge, Some(1.05 * server)),
+        (Counted::ProxyCpu, 201_300.0, 214_800.0, Some(220_100.0)),
+        (Counted::ProxyCpuShare, 0.19, 0.97, Some(0.99)),
+        (Counted::OriginConnects, 0.0, 0.25, None),
+        (Counted::TimeWait, 900.0, 28_231.0, Some(28_231.0)),
+    ]
+    .map(|(what, low, edge, above)| Growth { what, low: Some(low), edge: Some(edge), above });
+    let mut capacity = Capacity {
         arm: arm.to_owned(),
         load: "open".to_owned(),
         claimed: true,
@@ -101,20 +107,14 @@ fn capacity(arm: &str, server: f64) -> Capacity {
         ],
         trials,
         knee: Some(0.55 * server),
-        grows: vec![
-            grows(Counted::Rate, 0.2 * server, edge, Some(1.05 * server)),
-            grows(Counted::ProxyCpu, 201_300.0, 214_800.0, Some(220_100.0)),
-            grows(Counted::ProxyCpuShare, 0.19, 0.97, Some(0.99)),
-            grows(Counted::OriginConnects, 0.0, 0.25, None),
-            grows(Counted::TimeWait, 900.0, 28_231.0, Some(28_231.0)),
-        ],
+        grows: grows.into(),
         ran_out: "At the edge the proxy uses 97 % of its CPUs: CPU time runs out first.".to_owned(),
         bracket: bracket(edge, (low, high)),
         words: Vec::new(),
     };
     let decides = "p99 < 30ms decides.".to_owned();
-    found.words = vec![carries(&found), decides, found.ran_out.clone()];
-    found
+    capacity.words = vec![carries(&capacity), decides, capacity.ran_out.clone()];
+    capacity
 }
 
 /// Turns the fixture into a study of the capacities of these arms.
@@ -167,7 +167,16 @@ pub(crate) fn several() -> Fixture {
     (none.end, none.knee) = (Some(CapacityEnd::Never), None);
     none.words = vec![carries(&none)];
     arms.push(none);
-    let ratio = |arm: &str, value: f64, verdict, because: &str| Ratio {
+    let better = "the whole interval is above 1; p is below 0.0001";
+    let ratios = vec![
+        ratio(names[1], 1.962, Verdict::Better, better),
+        ratio(names[2], f64::NAN, Verdict::Invalid, "no capacity of gzip can be claimed"),
+    ];
+    run(arms, ratios)
+}
+
+fn ratio(arm: &str, value: f64, verdict: Verdict, because: &str) -> Ratio {
+    Ratio {
         arm: arm.to_owned(),
         against: "stock".to_owned(),
         ratio: value,
@@ -177,22 +186,16 @@ pub(crate) fn several() -> Fixture {
         family: 1,
         verdict,
         because: because.to_owned(),
-    };
-    let better = "the whole interval is above 1; p is below 0.0001";
-    let ratios = vec![
-        ratio(names[1], 1.962, Verdict::Better, better),
-        ratio(names[2], f64::NAN, Verdict::Invalid, "no capacity of gzip can be claimed"),
-    ];
-    run(arms, ratios)
+    }
 }
 
 #[test]
 fn the_first_screen_answers_the_question() {
     let run = one();
     insta::assert_snapshot!("capacity_terminal", terminal(&run.input(), false, 100));
-    let short = markdown(&run.input());
-    let short = short.split("## Environment").next().expect("a part");
-    insta::assert_snapshot!("capacity_markdown", short);
+    let text = markdown(&run.input());
+    let answer = text.split("## Environment").next().expect("a part");
+    insta::assert_snapshot!("capacity_markdown", answer);
     insta::assert_snapshot!("capacities_terminal", terminal(&several().input(), false, 100));
 }
 
@@ -230,15 +233,16 @@ fn nothing_of_a_comparison_is_shown() {
     }
 }
 
+fn chart_in<'p>(page: &'p str, title: &str) -> &'p str {
+    let after = page.split(&format!("{title}</title>")).nth(1).expect("a chart");
+    after.split("</svg>").next().expect("its end")
+}
+
 #[test]
 fn the_chart_has_the_objective_the_interval_the_knee_and_every_trial() {
     let run = one();
     let page = html(&run.input());
-    let chart = |title: &str| {
-        let after = page.split(&format!("{title}</title>")).nth(1).expect("a chart");
-        after.split("</svg>").next().expect("its end").to_owned()
-    };
-    let curve = chart("Response times by rate");
+    let curve = chart_in(&page, "Response times by rate");
     // 14 short trials and two long ones; four and one of them did not hold.
     let dots = |class: &str| curve.matches(&format!("class=\"{class}\"")).count();
     assert_eq!((dots("dot"), dots("dot open")), (11, 5));
@@ -248,15 +252,15 @@ fn the_chart_has_the_objective_the_interval_the_knee_and_every_trial() {
         assert!(curve.contains(&format!(">{name}</text>")), "{name}");
     }
     assert_eq!(curve.matches("class=\"ln ").count(), 4);
-    let closing = chart("How the search closed in");
+    let closing = chart_in(&page, "How the search closed in");
     assert_eq!(closing.matches("class=\"dot").count(), 2);
 }
 
 #[test]
 fn a_limit_of_the_measurement_is_not_shown_as_the_capacity() {
     let mut run = several();
-    let found = run.findings.capacity.as_mut().expect("capacities");
-    found.arms[0].ceiling = Some(CeilingRecord { of: CeilingOf::Generator, rate: 4_700.0 });
+    let findings = run.findings.capacity.as_mut().expect("capacities");
+    findings.arms[0].ceiling = Some(CeilingRecord { of: CeilingOf::Generator, rate: 4_700.0 });
     for output in [markdown(&run.input()), terminal(&run.input(), false, 100)] {
         markup::has_all(&output, &["at least 4,380"]);
         markup::has_none(&output, &["4,380 to 4,491 |"]);

@@ -260,14 +260,13 @@ pub(crate) fn crowd() -> Fixture {
         arm.name.clone_from(&name);
         run.header.study.arms.push(arm);
         for load in &mut run.findings.loads {
-            let mut found = load.arms[number % 8].clone();
-            found.arm.clone_from(&name);
-            found.role = ArmRole::Change;
-            load.arms.push(found);
+            let mut findings = load.arms[number % 8].clone();
+            findings.arm.clone_from(&name);
+            findings.role = ArmRole::Change;
+            load.arms.push(findings);
             for metric in load.metrics.clone() {
                 let ratio = 0.5 + number as f64 / 8.0;
-                let found = fixture::comparison(metric, &name, ratio, 0.05);
-                load.comparisons.push(found);
+                load.comparisons.push(fixture::comparison(metric, &name, ratio, 0.05));
             }
         }
     }
@@ -337,10 +336,10 @@ fn a_load_that_is_not_to_be_used_says_why_before_any_figure() {
     open.validity = Validity::Invalid;
     open.reasons[0].arms = open.arms.iter().map(|arm| arm.arm.clone()).collect();
     let [text, md, page] = all(&run);
-    let said = "open is INVALID and says nothing: the hypervisor kept";
+    let sentence = "open is INVALID and says nothing: the hypervisor kept";
     for output in [&text, &md, &page] {
         // Beside the answer.
-        has_all(&flat(output), &[said]);
+        has_all(&flat(output), &[sentence]);
     }
     assert!(text.contains("all arms"));
     assert!(!text.contains("p99"), "no table of such a load: {text}");
@@ -359,8 +358,7 @@ fn a_metric_without_one_comparison_has_its_reasons_and_no_table() {
             found.because = "only 748 requests in a replicate".to_owned();
         }
     }
-    for output in all(&run) {
-        let output = output.to_lowercase();
+    for output in all(&run).map(|output| output.to_lowercase()) {
         assert!(output.contains("nothing could be compared"), "{output}");
         let times = output.matches("only 748 requests").count();
         assert_eq!(times, 1, "what holds for all is said once: {output}");
@@ -386,9 +384,10 @@ fn figures_of_each_load_stand_beside_what_was_measured_under_it() {
     let published = run.header.study.published.as_mut().expect("the fixture has figures");
     let figures = std::mem::take(&mut published.figures);
     let larger = [("workers=16", 342_651.0), ("workers=4", 148_936.0)];
-    let mut own = figures.clone();
-    own.extend(larger.map(|(arm, figure)| (arm.to_owned(), figure)));
-    published.by_load = [("closed".to_owned(), own), ("open".to_owned(), figures)].into();
+    let mut closed_figures = figures.clone();
+    closed_figures.extend(larger.map(|(arm, figure)| (arm.to_owned(), figure)));
+    published.by_load =
+        [("closed".to_owned(), closed_figures), ("open".to_owned(), figures)].into();
     for text in all(&run) {
         assert_eq!(text.matches("under load closed (VALID)").count(), 1);
         assert_eq!(text.matches("under load open (SUSPECT)").count(), 1);

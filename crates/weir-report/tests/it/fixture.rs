@@ -78,7 +78,7 @@ const ARMS: [Plan; 8] = [
 ];
 
 pub(crate) fn run() -> Fixture {
-    let study = study();
+    let study = make_study();
     let findings = Findings {
         loads: vec![closed(&study), open(&study)],
         answer: "Keepalive to the origin carries 2.61 times as much (2.55 to 2.67); of the other \
@@ -104,7 +104,7 @@ pub(crate) fn run() -> Fixture {
     }
 }
 
-fn study() -> Study {
+fn make_study() -> Study {
     let base = settings(&[
         ("access_log", "on"),
         ("gzip", "off"),
@@ -173,22 +173,24 @@ fn environment() -> Environment {
 }
 
 fn surroundings() -> Surroundings {
-    let link = |from, to| {
+    let links = [("generator", "proxy"), ("proxy", "origin")].map(|(from, to)| {
         format!(
             r#"{{"from": "{from}", "to": "{to}", "peer": "10.213.0.254:41235", "mtu": 1500,
                 "trips": {{"by": "echo", "count": 1000, "p50_ns": 31200, "p99_ns": 88000}},
                 "forth": {{"bytes_per_s": 1.47e9, "cpus": 1.71}}, "back": {{"bytes_per_s": 1.52e9, "cpus": 1.68}}}}"#
         )
-    };
+    });
     let host = r#"{"host": "this host", "roles": ["generator", "proxy", "origin"], "clock": [-1200000, 45000],
         "facts": {"governors": {"powersave": "0-1"}, "siblings": ["0-1"], "nodes": {"0": "0-1"},
             "cards": [{"name": "eth0", "queues": [1, 1], "interrupts": "1", "spreads": true, "node": 0}],
             "held_up": {"proxy": {"times": 1, "late_ns": 300000},
                 "generator": {"times": 0, "late_ns": 0, "others_ns": 1200000}},
             "watched_ns": 200000000}}"#;
-    let links = [link("generator", "proxy"), link("proxy", "origin")].join(", ");
     let missing = r#"{"what": "links to 2 more addresses", "why": "3 are looked at"}"#;
-    let all = format!(r#"{{"links": [{links}], "hosts": [{host}], "unmeasured": [{missing}]}}"#);
+    let all = format!(
+        r#"{{"links": [{}], "hosts": [{host}], "unmeasured": [{missing}]}}"#,
+        links.join(", ")
+    );
     serde_json::from_str(&all).expect("surroundings")
 }
 
@@ -236,15 +238,18 @@ impl Noise {
     }
 }
 
+/// Returns a time with a body that grows slowly and a tail that grows with the logarithm of `x`, 1/(1-q).
+fn response_ns(p50: f64, x: f64) -> f64 {
+    p50 * (0.55 + 0.45 * x.log2().min(2.0)) + p50 * 0.35 * x.ln().powf(1.7) / 3.0
+}
+
 /// Returns the findings of a plan's arm with this rate, median response time and CPU time per request.
 fn arm(plan: &Plan, role: ArmRole, [rate, p50, cpu]: [f64; 3], seed: u32) -> ArmFindings {
     let mut noise = Noise(seed);
     let keeps = plan.1 == "upstream_keepalive";
-    // A body that grows slowly and a tail that grows with the logarithm of 1/(1-q).
-    let at = |x: f64| p50 * (0.55 + 0.45 * x.log2().min(2.0)) + p50 * 0.35 * x.ln().powf(1.7) / 3.0;
     let curve: Vec<(f64, u64)> = (0..=68)
         .map(|step| 2_f64.powf(f64::from(step) / 4.0))
-        .map(|x| (x, (at(x) * (1.0 + 0.01 * noise.normal())) as u64))
+        .map(|x| (x, (response_ns(p50, x) * (1.0 + 0.01 * noise.normal())) as u64))
         .scan(0, |largest, (x, ns)| {
             *largest = ns.max(*largest);
             Some((x, *largest))
@@ -256,7 +261,7 @@ fn arm(plan: &Plan, role: ArmRole, [rate, p50, cpu]: [f64; 3], seed: u32) -> Arm
         let second = f64::from(block) * 1.02;
         (second, rate * wave / slow, Some((p50 * slow / wave) as u64))
     });
-    let quantiles = [2.0, 10.0, 100.0, 1000.0, 131_072.0].map(|x| at(x) as u64);
+    let quantiles = [2.0, 10.0, 100.0, 1000.0, 131_072.0].map(|x| response_ns(p50, x) as u64);
     ArmFindings {
         unanswered: 0.0,
         arm: plan.0.to_owned(),
@@ -389,12 +394,6 @@ fn closed(study: &Study) -> LoadFindings {
 fn open(study: &Study) -> LoadFindings {
     use Metric::{CpuPerRequest, ResponseP50, ResponseP99};
     let figures = |[_, cpu, response]: [f64; 3]| [6_350.0, 640_000.0 * response, 92_800.0 * cpu];
-    let reason = |validity, rule: &str, seen: &str, arms: &[&str], trials| CountedReason {
-        reason: ValidityReason { validity, rule: rule.to_owned(), seen: seen.to_owned() },
-        arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
-        trials,
-        of: 480,
-    };
     let steal = "the hypervisor kept the proxy's CPUs for 7.1 % of the slice";
     let busy = "the generator's CPU was busy for 91 % of the slice";
     LoadFindings {
@@ -410,5 +409,14 @@ fn open(study: &Study) -> LoadFindings {
             reason(Validity::Suspect, "generator-busy", busy, &["keepalive to the origin"], 41),
         ],
         ..found(study, &[ResponseP99, ResponseP50, CpuPerRequest], figures, 101)
+    }
+}
+
+fn reason(validity: Validity, rule: &str, seen: &str, arms: &[&str], trials: u32) -> CountedReason {
+    CountedReason {
+        reason: ValidityReason { validity, rule: rule.to_owned(), seen: seen.to_owned() },
+        arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
+        trials,
+        of: 480,
     }
 }

@@ -10,13 +10,13 @@ use crate::proxies::{Plan, run_of};
 
 /// Returns the figures of study E beside a factorial of workers and transports.
 fn gains(compare: Compare) -> Fixture {
-    let plan = |name, rate, cpu| (name, ProxyKind::Nginx, "nginx/1.22.1", rate, cpu);
     let plans: [Plan; 4] = [
-        plan("baseline", 1.0, 1.0),
-        plan("worker_processes=2", 1.6, 1.0),
-        plan("transport=sockmap", 1.4, 0.8),
-        plan("worker_processes=2+transport=sockmap", 2.4, 0.8),
-    ];
+        ("baseline", 1.0, 1.0),
+        ("worker_processes=2", 1.6, 1.0),
+        ("transport=sockmap", 1.4, 0.8),
+        ("worker_processes=2+transport=sockmap", 2.4, 0.8),
+    ]
+    .map(|(name, rate, cpu)| (name, ProxyKind::Nginx, "nginx/1.22.1", rate, cpu));
     let mut run = run_of(&plans, "two workers with sockmap carry most");
     let levels: [&[(&str, &str)]; 4] = [
         &[],
@@ -34,13 +34,6 @@ fn gains(compare: Compare) -> Fixture {
         run.findings.loads[0].pairs.clear();
         run.findings.loads[0].rankings.clear();
     }
-    let gain = |metric, mean, peak| PublishedGain {
-        load: None,
-        of: GainOf::Level { id: "transport".to_owned(), level: "sockmap".to_owned() },
-        metric,
-        mean,
-        peak,
-    };
     let mut published = fixture::run().header.study.published.unwrap();
     published.source = "a vendor's white paper, two hosts with 40 cores".to_owned();
     published.figures.clear();
@@ -55,6 +48,16 @@ fn gains(compare: Compare) -> Fixture {
     ];
     run.header.study.published = Some(published);
     run
+}
+
+fn gain(metric: Metric, mean: Option<f64>, peak: Option<f64>) -> PublishedGain {
+    PublishedGain {
+        load: None,
+        of: GainOf::Level { id: "transport".to_owned(), level: "sockmap".to_owned() },
+        metric,
+        mean,
+        peak,
+    }
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn published_gains_stand_beside_ours() {
 }
 
 /// Returns the row of the level on the completed rate. Empty if there is none.
-fn row(text: &str) -> &str {
+fn find_row(text: &str) -> &str {
     text.lines()
         .find(|line| line.starts_with("| transport=sockmap | completed rate"))
         .unwrap_or_default()
@@ -87,7 +90,7 @@ fn a_gain_of_a_level_is_not_against_another_executable() {
         let proxy = ProxySpec { executable, ..study.proxy.clone() };
         study.arms[2].proxy = Some(Box::new(proxy));
         let text = markdown(&run.input());
-        let is_there = row(&text).contains("transport=sockmap against baseline");
+        let is_there = find_row(&text).contains("transport=sockmap against baseline");
         let study = &run.header.study;
         let is_same = study.proxy_of(&study.arms[2]).executable.is_none();
         assert_eq!(is_there, is_same, "{text}");
@@ -116,7 +119,7 @@ fn arms_of_strata_are_compared_with_what_differs_from_them_in_nothing_else() {
 #[test]
 fn a_gain_of_a_level_is_against_the_arm_that_differs_in_it_alone() {
     let text = markdown(&gains(Compare::Against).input());
-    let row = row(&text);
+    let row = find_row(&text);
     let gain = "| +40 % (+40 %) | transport=sockmap against baseline: +40 %";
     markup::has_all(row, &[gain]);
     assert!(row.ends_with("| confirmed |"), "{row}");

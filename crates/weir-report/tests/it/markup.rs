@@ -23,29 +23,29 @@ impl Tag {
 pub(crate) fn check(html: &str) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut open: Vec<String> = Vec::new();
-    let mut rest = html.strip_prefix("<!DOCTYPE html>").expect("a doctype");
-    while let Some(start) = rest.find('<') {
-        assert!(!rest[..start].contains('>'), "stray > in {}", around(rest));
-        rest = &rest[start + 1..];
-        let end = end_of_tag(rest);
-        let inside = &rest[..end];
-        rest = &rest[end + 1..];
+    let mut tail = html.strip_prefix("<!DOCTYPE html>").expect("a doctype");
+    while let Some(start) = tail.find('<') {
+        assert!(!tail[..start].contains('>'), "stray > in {}", around(tail));
+        tail = &tail[start + 1..];
+        let end = end_of_tag(tail);
+        let inside = &tail[..end];
+        tail = &tail[end + 1..];
         if let Some(name) = inside.strip_prefix('/') {
             let expected = open.pop();
-            assert_eq!(expected.as_deref(), Some(name), "before {}", around(rest));
+            assert_eq!(expected.as_deref(), Some(name), "before {}", around(tail));
             continue;
         }
         let (inside, closed) = match inside.strip_suffix('/') {
             Some(inside) => (inside, true),
             None => (inside, false),
         };
-        let tag = tag(inside);
+        let tag = parse_tag(inside);
         // Raw text elements end at their own end tag only.
         if tag.name == "style" || tag.name == "script" {
             let close = format!("</{}>", tag.name);
-            let at = rest.find(&close).expect("raw text is closed");
-            assert!(!rest[..at].contains("</"), "markup in {}", tag.name);
-            rest = &rest[at + close.len()..];
+            let at = tail.find(&close).expect("raw text is closed");
+            assert!(!tail[..at].contains("</"), "markup in {}", tag.name);
+            tail = &tail[at + close.len()..];
         } else if !closed && !VOID.contains(&tag.name.as_str()) {
             open.push(tag.name.clone());
         }
@@ -70,7 +70,7 @@ fn end_of_tag(text: &str) -> usize {
     panic!("a tag that never ends: {}", around(text));
 }
 
-fn tag(text: &str) -> Tag {
+fn parse_tag(text: &str) -> Tag {
     let (name, mut rest) = text.split_once([' ', '\n']).unwrap_or((text, ""));
     let is_element = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric());
     assert!(is_element, "not an element: {text}");
@@ -78,8 +78,8 @@ fn tag(text: &str) -> Tag {
     while !rest.trim().is_empty() {
         let (key, after) = rest.trim_start().split_once("=\"").expect("quoted values");
         let (value, after) = after.split_once('"').expect("closed quotes");
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-:".contains(c);
-        assert!(key.chars().all(plain), "not an attribute: {key} in {text}");
+        let is_plain = key.chars().all(|c| c.is_ascii_alphanumeric() || "-:".contains(c));
+        assert!(is_plain, "not an attribute: {key} in {text}");
         attributes.push((key.to_owned(), value.to_owned()));
         rest = after;
     }
@@ -138,9 +138,12 @@ fn around(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
+fn page(body: &str) -> String {
+    format!("<!DOCTYPE html><html>{body}</html>")
+}
+
 #[test]
 fn the_checker_finds_faults() {
-    let page = |body: &str| format!("<!DOCTYPE html><html>{body}</html>");
     assert_eq!(check(&page("<p id=\"a\">x<br></p>")).len(), 3);
     #[rustfmt::skip]
     let faults = [
@@ -150,7 +153,7 @@ fn the_checker_finds_faults() {
     ];
     for fault in faults {
         let html = page(fault);
-        let found = std::panic::catch_unwind(|| check(&html)).is_err();
-        assert!(found, "{fault} should be found");
+        let is_found = std::panic::catch_unwind(|| check(&html)).is_err();
+        assert!(is_found, "{fault} should be found");
     }
 }

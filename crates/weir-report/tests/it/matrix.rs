@@ -18,29 +18,30 @@ const RATES: [f64; 2] = [100.0, 1000.0];
 pub(crate) fn matrix() -> Fixture {
     let mut run = fixture::run();
     let spec = run.header.study.loads[1].clone();
-    let found = run.findings.loads[1].clone();
+    let findings = run.findings.loads[1].clone();
     run.header.study.loads.clear();
     run.findings.loads.clear();
     for connections in CONNECTIONS {
         for rate in RATES {
             let name = format!("c{connections}-r{rate}");
-            let mut spec = spec.clone();
-            spec.name.clone_from(&name);
-            spec.connections = connections;
-            spec.arrivals = StudyArrivals::Constant(rate);
-            spec.cell = Some(MatrixCell { matrix: String::new(), connections, rate: Some(rate) });
-            run.header.study.loads.push(spec);
-            let mut found = found.clone();
-            found.load = name;
-            found.rate_intended = Some(rate);
+            let mut cell_spec = spec.clone();
+            cell_spec.name.clone_from(&name);
+            cell_spec.connections = connections;
+            cell_spec.arrivals = StudyArrivals::Constant(rate);
+            cell_spec.cell =
+                Some(MatrixCell { matrix: String::new(), connections, rate: Some(rate) });
+            run.header.study.loads.push(cell_spec);
+            let mut cell_findings = findings.clone();
+            cell_findings.load = name;
+            cell_findings.rate_intended = Some(rate);
             let factor = u64::from(connections / 100);
-            for arm in &mut found.arms {
+            for arm in &mut cell_findings.arms {
                 arm.response_ns = arm.response_ns.map(|ns| ns * factor);
                 arm.percentile_curve.iter_mut().for_each(|point| point.1 *= factor);
             }
-            found.validity = Validity::Valid;
-            found.reasons.clear();
-            run.findings.loads.push(found);
+            cell_findings.validity = Validity::Valid;
+            cell_findings.reasons.clear();
+            run.findings.loads.push(cell_findings);
         }
     }
     run.findings.loads[5].validity = Validity::Invalid;
@@ -49,18 +50,18 @@ pub(crate) fn matrix() -> Fixture {
 }
 
 fn times(arm: &str, p50: (u64, u64), p99: (u64, u64)) -> PublishedTimes {
-    let quantile = |quantile, (low, high)| PublishedQuantile {
+    let quantiles = [(0.5, p50), (0.99, p99)].map(|(quantile, (low, high))| PublishedQuantile {
         quantile,
         low: Duration::from_millis(low),
         high: Duration::from_millis(high),
-    };
+    });
     PublishedTimes {
         arm: arm.to_owned(),
         load: None,
         connections: Some((200, 300)),
         rate: None,
         unchanged: false,
-        quantiles: vec![quantile(0.5, p50), quantile(0.99, p99)],
+        quantiles: quantiles.into(),
     }
 }
 
@@ -104,8 +105,8 @@ fn a_page_of_a_matrix_has_a_plot_for_each_suite_and_folds_the_loads() {
     markup::keep("matrix.html", &page);
     // Eight arms, two widths; no other chart.
     assert_eq!(page.matches("class=\"chart ").count(), 16);
-    let each = "100 connections, 200 connections, 300 connections";
-    has_all(&page, &[&format!("One line for each number of connections: {each}")]);
+    let suites = "100 connections, 200 connections, 300 connections";
+    has_all(&page, &[&format!("One line for each number of connections: {suites}")]);
     // Cells have no section of their own.
     has_none(&page, &["Load c100-r100"]);
     assert_eq!(page.matches("<th scope=\"rowgroup\"").count(), 6);
@@ -119,7 +120,7 @@ fn suites_share_their_axes() {
         load.arms[0].percentile_curve.iter_mut().for_each(|point| point.1 *= 100);
     }
     let page = html(&run.input());
-    let ticks = |suite: usize| {
+    let [first, last] = [0, 5].map(|suite| {
         let id = format!("id=\"c{}-w-t\"", suite + 1);
         let chart = page.split(&id).nth(1).unwrap().split("</svg>").next().unwrap();
         chart
@@ -127,8 +128,8 @@ fn suites_share_their_axes() {
             .skip(1)
             .map(|tick| tick.split('<').next().unwrap().to_owned())
             .collect::<Vec<_>>()
-    };
-    assert_eq!(ticks(0), ticks(5));
+    });
+    assert_eq!(first, last);
 }
 
 #[test]
@@ -175,19 +176,18 @@ fn an_arm_whose_levels_are_not_in_force_is_inert_and_not_equivalent() {
 #[test]
 fn a_change_whose_counter_did_not_move_did_not_take_effect() {
     let mut run = fixture::run();
-    let ineffective = |arm: &str, id: &str| Ineffective {
-        arm: arm.to_owned(),
+    let without = "worker_connections";
+    let ineffective = [without, "gzip"].map(|name| Ineffective {
+        arm: name.to_owned(),
         against: "stock".to_owned(),
-        id: id.to_owned(),
+        id: name.to_owned(),
         level: "64".to_owned(),
         counter: Counter::OriginConnections,
         value: 1.0,
         other: 1.0,
         because: None,
-    };
-    let without = "worker_connections";
-    run.findings.loads[0].ineffective =
-        vec![ineffective(without, without), ineffective("gzip", "gzip")];
+    });
+    run.findings.loads[0].ineffective = ineffective.into();
     for output in outputs(&run) {
         let words = output.split_whitespace().collect::<Vec<_>>().join(" ");
         has_all(
@@ -206,11 +206,11 @@ fn a_change_whose_counter_did_not_move_did_not_take_effect() {
 fn published_times_stand_beside_ours_with_a_verdict() {
     let mut run = matrix();
     // Published: a quarter of p99. Measured: equivalent, better by far, and within.
-    let kept = "keepalive to the origin";
+    let with_keepalive = "keepalive to the origin";
     for (arm, ratio, interval, verdict) in [
         ("gzip", 1.0, (0.99, 1.01), Verdict::Equivalent),
         ("access_log off", 1.0, (0.99, 1.01), Verdict::Equivalent),
-        (kept, 0.24, (0.2, 0.28), Verdict::Better),
+        (with_keepalive, 0.24, (0.2, 0.28), Verdict::Better),
     ] {
         for load in &mut run.findings.loads {
             for c in load.comparisons.iter_mut().filter(|c| c.arm == arm) {
@@ -220,13 +220,10 @@ fn published_times_stand_beside_ours_with_a_verdict() {
     }
     let published = run.header.study.published.as_mut().unwrap();
     published.figures.clear();
-    let after = |arm| times(arm, (50, 60), (240, 250));
-    published.times = vec![
-        times("stock", (200, 300), (1000, 1000)),
-        after("gzip"),
-        after("access_log off"),
-        after(kept),
-    ];
+    published.times = ["gzip", "access_log off", with_keepalive]
+        .map(|arm| times(arm, (50, 60), (240, 250)))
+        .into();
+    published.times.insert(0, times("stock", (200, 300), (1000, 1000)));
     let since = "the default is another one since 2019";
     published.dated = [("access_log off".to_owned(), since.to_owned())].into();
     for output in outputs(&run) {

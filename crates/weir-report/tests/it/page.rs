@@ -52,11 +52,12 @@ fn every_chart_says_what_it_shows_and_has_both_widths() {
         assert_eq!(tag.get("role"), Some("img"));
         assert!(tag.get("aria-labelledby").is_some());
     }
-    let count = |kind: &str| charts.iter().filter(|(_, c)| c.contains(kind)).count();
+    let [wide, narrow, panels] = ["wide", "narrow", "panel"]
+        .map(|kind| charts.iter().filter(|(_, class)| class.contains(kind)).count());
     // Two forests and three, a close-up of each, and a percentile plot for each load.
-    assert_eq!((count("wide"), count("narrow")), (12, 12));
+    assert_eq!((wide, narrow), (12, 12));
     // Eight arms, two figures over time, two loads.
-    assert_eq!(count("panel"), 32);
+    assert_eq!(panels, 32);
 }
 
 #[test]
@@ -65,8 +66,8 @@ fn every_group_of_figures_has_its_validity() {
     let page = html(&run.input());
     let open =
         page.split("id=\"load-2\"").nth(1).unwrap().split("id=\"published\"").next().unwrap();
-    for heading in open.split("<h3>").skip(1) {
-        let heading = heading.split("</h3>").next().unwrap();
+    for part in open.split("<h3>").skip(1) {
+        let heading = part.split("</h3>").next().unwrap();
         assert!(heading.contains("SUSPECT"), "{heading} has no validity");
     }
     assert!(open.split("<h3>").count() > 6);

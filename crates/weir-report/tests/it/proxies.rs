@@ -1,5 +1,7 @@
 //! Tests of studies with several proxies: every pair, the descriptions of arms, the counters of proxies.
 
+use std::collections::BTreeMap;
+
 use weir_analysis::findings::{Comparison, LoadFindings, Ranking, Verdict};
 use weir_model::fixture::settings;
 use weir_model::record::{Protection, ProxyRecord, Record};
@@ -24,11 +26,11 @@ const FIVE: [Plan; 5] = [
 ];
 
 fn between(metric: Metric, plans: &[Plan], (arm, against): (usize, usize)) -> Comparison {
-    let value = |plan: &Plan| match metric {
+    let [value, other] = [&plans[arm], &plans[against]].map(|plan| match metric {
         Metric::Rate => plan.3,
         _ => plan.4,
-    };
-    let ratio = value(&plans[arm]) / value(&plans[against]);
+    });
+    let ratio = value / other;
     Comparison {
         against: plans[against].0.to_owned(),
         ..comparison(metric, plans[arm].0, ratio, 0.017)
@@ -46,17 +48,20 @@ pub(crate) fn run_of(plans: &[Plan], words: &str) -> Fixture {
     study.title = "Which proxy carries most".to_owned();
     study.question = "Which proxy would carry my traffic best, on equal terms?".to_owned();
     study.loads.truncate(1);
-    let arm = |(index, plan): (usize, &Plan)| {
-        let role = [ArmRole::Baseline, ArmRole::Change][index.min(1)];
-        let mut proxy = like.clone();
-        proxy.kind = plan.1;
-        let own = [("workers", "1"), ("access_log", "off")];
-        Arm {
-            proxy: (index > 0).then(|| Box::new(proxy)),
-            ..weir_model::fixture::arm(plan.0, role, &own)
-        }
-    };
-    study.arms = plans.iter().enumerate().map(arm).collect();
+    study.arms = plans
+        .iter()
+        .enumerate()
+        .map(|(index, plan)| {
+            let role = [ArmRole::Baseline, ArmRole::Change][index.min(1)];
+            let mut proxy = like.clone();
+            proxy.kind = plan.1;
+            let settings = [("workers", "1"), ("access_log", "off")];
+            Arm {
+                proxy: (index > 0).then(|| Box::new(proxy)),
+                ..weir_model::fixture::arm(plan.0, role, &settings)
+            }
+        })
+        .collect();
     run.findings.loads.truncate(1);
     let load = &mut run.findings.loads[0];
     let model = load.arms[2].clone();
@@ -64,12 +69,12 @@ pub(crate) fn run_of(plans: &[Plan], words: &str) -> Fixture {
         .iter()
         .zip(&study.arms)
         .map(|(plan, arm)| {
-            let mut found = model.clone();
-            found.arm.clone_from(&arm.name);
-            found.role = arm.role;
-            found.rate_completed = 11_234.0 * plan.3;
-            found.cpu_per_request_ns = Some(81_300.0 * plan.4);
-            found
+            let mut findings = model.clone();
+            findings.arm.clone_from(&arm.name);
+            findings.role = arm.role;
+            findings.rate_completed = 11_234.0 * plan.3;
+            findings.cpu_per_request_ns = Some(81_300.0 * plan.4);
+            findings
         })
         .collect();
     load.comparisons.clear();
@@ -121,9 +126,6 @@ pub(crate) fn five() -> Fixture {
          and 0.30 (0.30 to 0.31) times as much as HAProxy and cannot be told apart",
     );
     let arms = &mut run.findings.loads[0].arms;
-    let counters = |pairs: &[(&str, u64)]| {
-        pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
-    };
     arms[1].counters = counters(&[("backend.reuse", 90_112), ("frontend.req_tot", 135_002)]);
     arms[2].counters = counters(&[
         ("cluster.origin.upstream_rq_pending_overflow", 1_204),
@@ -151,12 +153,16 @@ fn five_proxies_in_markdown() {
     has_all(&text, &["- haproxy: haproxy/2.6.12", "- httpd: Apache/2.4.71"]);
 }
 
+fn counters(pairs: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
 #[test]
 fn five_proxies_in_a_page() {
     let page = html(&five().input());
     keep("five.html", &page);
     markup::check(&page);
-    let page = page.replace('\u{a0}', " ");
+    let text = page.replace('\u{a0}', " ");
     let expected = [
         "Pairs: how many times as much the row carries as the column; verdicts are corrected over these 10 pairs",
         "<th scope=\"row\">envoy</th>",
@@ -168,7 +174,7 @@ fn five_proxies_in_a_page() {
         "Envoy (envoy/1.40.0)",
         "Apache httpd (Apache/2.4.71)",
     ];
-    has_all(&page, &expected);
+    has_all(&text, &expected);
 }
 
 #[test]
@@ -246,12 +252,12 @@ pub(crate) fn everything() -> Fixture {
     study.launchers = [("onload".to_owned(), launcher)].into();
     let base = settings(&[("gzip", "off")]);
     study.arms[0].settings = base.clone();
-    let own = [
+    let changed_arms = [
         ("launched", settings(&[("launcher", "onload")])),
         ("bypass", settings(&[("transport", "sockmap")])),
         ("smaller", settings(&[("gzip", "on")])),
     ];
-    for (index, (name, changes)) in own.into_iter().enumerate() {
+    for (index, (name, changes)) in changed_arms.into_iter().enumerate() {
         let arm = &mut study.arms[index + 1];
         arm.proxy = None;
         arm.settings = base.clone();

@@ -129,7 +129,7 @@ const CASES: [Case; 13] = [
     (extreme::crowd, &["stock again", "more arms: --full, or the report",
         "arm-39-with-a-name-that-says-everything-00000000000000000000"], &["worker_connections: 768"]),
     (matrix::matrix, &["Median response time: verdicts over all loads", "gzip"], &["Suite"]),
-    (by_rate::run, &["2.61×", "p99, tail-80"], &["Response times by rate"]),
+    (by_rate::make_run, &["2.61×", "p99, tail-80"], &["Response times by rate"]),
     (proxies::five, &["haproxy", "1.006×", "A/A: no A/A arm"], &["Pairs:"]),
     (proxies::everything, &[], &[]),
 ];

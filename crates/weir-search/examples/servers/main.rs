@@ -282,14 +282,15 @@ fn row(server: Server, count: u64, from: u64, is_alone: bool) -> String {
     let above = claimed.iter().filter(|answer| answer.interval.0 > truth).count();
     let below = claimed.iter().filter(|answer| answer.interval.1 < truth).count();
     let seconds: Vec<f64> = all.iter().map(|answer| answer.seconds.1).collect();
-    let half = |answer: &&Answer| 50.0 * (answer.interval.1 / answer.interval.0).ln();
+    let half_widths =
+        claimed.iter().map(|answer| 50.0 * (answer.interval.1 / answer.interval.0).ln());
     let mut row = format!(
         "| {} | {truth:.0} | {none:.1} % | {:.1} % | {:.1}, {:.1} | ±{:.1} % | {:.3} | {:.0} % | {:.1} % | {:.0}, {:.0} |",
         server.name,
         percent(claimed.len() - above - below, claimed.len()),
         percent(above, claimed.len()),
         percent(below, claimed.len()),
-        median(claimed.iter().map(half).collect()),
+        median(half_widths.collect()),
         median(claimed.iter().map(|answer| answer.interval.0 / truth).collect()),
         percent(claimed.iter().filter(|answer| answer.is_bracket).count(), claimed.len()),
         100.0 * median(claimed.iter().filter_map(|answer| answer.scatter).collect()),

@@ -50,12 +50,12 @@ pub(crate) fn mlrsearch(server: Server, seed: u64) -> Bracket {
     let (mut low, mut high) = (most * 0.1, most * 1.1);
     for (width, sum) in [(0.02, 3.0), (0.01, 13.4), (0.005, 60.0)] {
         let mut is_bound = |rate: f64| loop {
-            let place = loads.iter().position(|load| load.rate == rate).unwrap_or_else(|| {
+            let index = loads.iter().position(|load| load.rate == rate).unwrap_or_else(|| {
                 let (good, bad) = (0, 0);
                 loads.push(Load { rate, good, bad });
                 loads.len() - 1
             });
-            let load = &mut loads[place];
+            let load = &mut loads[index];
             if f64::from(load.good) >= sum / 2.0 {
                 break true;
             }

@@ -129,8 +129,9 @@ impl World {
 
     fn pass(&mut self, seconds: f64) {
         let (sd, correlation_s) = self.server.drift;
-        let kept = (-seconds / correlation_s).exp();
-        self.drift = kept * self.drift + (1.0 - kept * kept).sqrt() * sd * normal(&mut self.rng);
+        let retained = (-seconds / correlation_s).exp();
+        self.drift =
+            retained * self.drift + (1.0 - retained * retained).sqrt() * sd * normal(&mut self.rng);
         self.now_s += seconds;
     }
 
@@ -322,21 +323,18 @@ fn long_trial(rate: f64) -> Trial {
 /// change to have happened. Found by bisection on the majority.
 pub(crate) fn truth(server: Server) -> f64 {
     let most = server.workers as f64 / server.service_s;
-    let share = |rate: f64, holds: u64, seed: u64| {
-        let held = (0..holds).filter(|hold| {
-            let mut world = World::new(server, seed * 10_000 + hold);
-            world.now_s = 1e6 + 37.0 * *hold as f64;
-            world.holds(rate, HOLD_S)
-        });
-        held.count() as f64 / holds as f64
-    };
     let (mut low, mut high) = (0.02 * most, 2.2 * most);
     let mut step = 0;
     while high / low > 1.002 {
         step += 1;
         let middle = (low * high).sqrt();
         let holds = if high / low > 1.2 { 15 } else { 81 };
-        if share(middle, holds, 77 + step) >= 0.5 {
+        let held = (0..holds).filter(|hold| {
+            let mut world = World::new(server, (77 + step) * 10_000 + hold);
+            world.now_s = 1e6 + 37.0 * *hold as f64;
+            world.holds(middle, HOLD_S)
+        });
+        if held.count() as f64 / holds as f64 >= 0.5 {
             low = middle;
         } else {
             high = middle;

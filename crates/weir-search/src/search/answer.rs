@@ -40,11 +40,11 @@ impl Search {
         // Whether a hold meets a stall is chance: one that met none says little of the next.
         let stalling = self.stalls().chance_of_most();
         let doubt = DOUBT + stalling * (tail - DOUBT);
-        let of_holds = |probability| threshold.quantile(Kind::Hold, probability).ln();
-        let middle = of_holds(0.5);
-        let low = (middle - (middle - of_holds(doubt)).hypot(unseen)).exp();
-        let high = (middle + (of_holds(1.0 - tail) - middle).hypot(unseen)).exp();
-        (held.min(low), high.min(self.ceiling).max(held))
+        let [low, middle, high] = [doubt, 0.5, 1.0 - tail]
+            .map(|probability| threshold.quantile(Kind::Hold, probability).ln());
+        let low_rate = (middle - (middle - low).hypot(unseen)).exp();
+        let high_rate = (middle + (high - middle).hypot(unseen)).exp();
+        (held.min(low_rate), high_rate.min(self.ceiling).max(held))
     }
 
     /// Returns an answer with the rate that was held.

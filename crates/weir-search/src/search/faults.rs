@@ -17,12 +17,12 @@ impl Search {
     /// Plans a check if the target stopped answering at a rate below one that held, or at its lowest rates, and returns
     /// true in this case. A target that is restarted is checked only if a restart did not help.
     pub(super) fn is_silent(&mut self) -> bool {
-        let is_dead = |tried: &Tried| matches!(&tried.result, Err(how) if how.is_dead);
         let mut latest = self.tried.iter().rev();
         let Some(last) = latest.next() else {
             return false;
         };
-        let is_dead = is_dead(last) && (!self.goal.renews || latest.next().is_some_and(is_dead));
+        let is_dead =
+            last.is_dead() && (!self.goal.renews || latest.next().is_some_and(Tried::is_dead));
         let held = self.highest_held();
         let is_low = match held {
             Some(held) => last.rate < held,
@@ -38,9 +38,8 @@ impl Search {
 
     /// Evaluates a check: the target has recovered, gets one more and longer rest, or has failed for good.
     pub(super) fn after_look(&mut self, rest_s: f64, windows: &[Window], holds: bool) {
-        let answers = |window: &Window| window.completed > ANSWERS * window.due;
         let last_rest_s = self.goal.hold_s.max(LAST_REST_S);
-        if holds || windows.iter().all(answers) {
+        if holds || windows.iter().all(|window| window.completed > ANSWERS * window.due) {
             // One that is started anew had nothing left of what it had used up: it stood still.
             self.builds_up |= rest_s >= last_rest_s && !self.goal.renews;
             self.plan();

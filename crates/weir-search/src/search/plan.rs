@@ -76,11 +76,10 @@ impl Search {
 
     /// Returns the next rate of the ramp; None if it is over.
     pub(super) fn ramp_rate(&self) -> Option<f64> {
-        let rates = |held: bool| {
-            self.dwells().filter(move |tried| tried.held() == held).map(|tried| tried.rate)
-        };
-        let held = rates(true).reduce(f64::max);
-        let broke = rates(false).reduce(f64::min);
+        let held =
+            self.dwells().filter(|tried| tried.held()).map(|tried| tried.rate).reduce(f64::max);
+        let broke =
+            self.dwells().filter(|tried| !tried.held()).map(|tried| tried.rate).reduce(f64::min);
         let closed = self.goal.closed_rate;
         let next = match (held, broke) {
             (None, None) => (closed * FIRST).max(self.lowest()),
@@ -221,10 +220,10 @@ impl Search {
             .filter(|dwell| dwell.stage == Stage::Dwell && dwell.was_expected != is_above)
             .take_while(|dwell| dwell.held() != dwell.was_expected)
             .count() as u32;
-        let off = threshold.scatter().max(threshold.uncertainty())
-            * f64::from(1_u32 << contradictions.min(MOST_DOUBLINGS));
-        let off = off.min(FARTHEST.max(threshold.uncertainty()));
-        let rate = (mean + if is_above { off } else { -off }).exp();
+        let distance = (threshold.scatter().max(threshold.uncertainty())
+            * f64::from(1_u32 << contradictions.min(MOST_DOUBLINGS)))
+        .min(FARTHEST.max(threshold.uncertainty()));
+        let rate = (mean + if is_above { distance } else { -distance }).exp();
         self.cap(rate * self.lag(trials::DWELL_S))
     }
 

@@ -104,8 +104,8 @@ fn what_was_held_is_never_lost() {
     ];
     for (name, edge) in targets {
         let mut rng = SplitMix64::new(3);
-        let mut target = |trial: &Trial, now: f64| window(trial, cliff(trial, edge(&mut rng, now)));
-        let (answer, history) = run(goal(), &mut target);
+        let (answer, history) =
+            run(goal(), &mut |trial, now| window(trial, cliff(trial, edge(&mut rng, now))));
         let mut claim = 0.0;
         for (_, _, progress) in &history {
             let held = progress.held.map_or(0.0, |held| held.rate);
@@ -167,12 +167,11 @@ fn a_server_that_is_slower_under_backlog_is_covered() {
     // It serves 2,000/s, but 1,800/s once something waits: the closed loop and each trial that broke completes that.
     for penalty in [0.0, 0.05, 0.1, 0.2] {
         let slow = 2000.0 * (1.0 - penalty);
-        let mut target = |trial: &Trial, _| Window {
+        let goal = Goal { closed_rate: slow, ..goal() };
+        let (answer, _) = run(goal, &mut |trial, _| Window {
             completed: if trial.rate > 2000.0 { slow } else { trial.rate },
             ..window(trial, cliff(trial, 2000.0))
-        };
-        let closed_rate = slow;
-        let (answer, _) = run(Goal { closed_rate, ..goal() }, &mut target);
+        });
         let (low, high) = answer.interval;
         assert!(low <= 2000.0 && 2000.0 <= high, "{penalty}: {answer:?}");
         assert!((high / low).ln() < 0.15, "{penalty}: {answer:?}");
@@ -194,15 +193,15 @@ fn used_up(clean_windows: u32, completes: f64) -> impl FnMut(&Trial, f64) -> Win
     }
 }
 
+fn second_to_first_hold(completes: f64) -> f64 {
+    let (_, history) = run(goal(), &mut used_up(20, completes));
+    let rates: Vec<f64> =
+        history.iter().filter(|(trial, ..)| is_hold(trial)).map(|(trial, ..)| trial.rate).collect();
+    rates[1] / rates[0]
+}
+
 #[test]
 fn what_lasts_is_sought_nearer_where_more_is_completed() {
-    let second_to_first_hold = |completes: f64| {
-        let (_, history) = run(goal(), &mut used_up(20, completes));
-        let mut holds = history.iter().filter(|(trial, ..)| is_hold(trial));
-        let mut rate = || holds.next().expect("two holds").0.rate;
-        let first = rate();
-        rate() / first
-    };
     let (most, little) = (second_to_first_hold(0.9), second_to_first_hold(0.1));
     assert!(most > 1.2 * little, "{most} {little}");
     assert!(second_to_first_hold(0.0).is_finite());
@@ -226,11 +225,10 @@ fn something_that_builds_up_is_told_apart() {
 fn the_bound_that_breaks_first_decides() {
     for (edges, decides) in [([1500.0, 1200.0], 1), ([1200.0, 1500.0], 0), ([900.0, 1800.0], 0)] {
         let bounds = vec![Bound::quantile(0.99, 0.03), Bound::errors(0.001)];
-        let mut target = |trial: &Trial, _| Window {
+        let (answer, _) = run(Goal { bounds, ..goal() }, &mut |trial, _| Window {
             bad: edges.map(|edge| cliff(trial, edge)).to_vec(),
             ..window(trial, 0.0)
-        };
-        let (answer, _) = run(Goal { bounds, ..goal() }, &mut target);
+        });
         let edge = edges[decides];
         assert_eq!(answer.decides, decides, "{answer:?}");
         assert!(answer.interval.0 <= edge && edge <= answer.interval.1, "{answer:?}");
@@ -243,13 +241,12 @@ fn the_mean_of_a_queue_has_its_limit_where_the_search_finds_it() {
     for limit_s in [0.02, 0.005] {
         let truth = 2000.0 - 1.0 / limit_s;
         let mut rng = SplitMix64::new(3);
-        let mut target = |trial: &Trial, _| {
+        let bounds = vec![Bound::mean(limit_s)];
+        let (answer, _) = run(Goal { bounds, ..goal() }, &mut |trial, _| {
             let noise = 1.0 + 0.1 * (rng.unit() - 0.5);
             let mean_s = noise / (2000.0 - trial.rate).max(1.0);
             window(trial, Bound::bad_of_mean(mean_s, limit_s))
-        };
-        let bounds = vec![Bound::mean(limit_s)];
-        let (answer, _) = run(Goal { bounds, ..goal() }, &mut target);
+        });
         let (low, high) = answer.interval;
         assert!(low <= truth && truth <= high && (high / low).ln() < 0.19, "{answer:?}");
     }
@@ -258,29 +255,27 @@ fn the_mean_of_a_queue_has_its_limit_where_the_search_finds_it() {
 #[test]
 fn a_burst_may_be_higher_than_what_lasts() {
     // 1,200/s, and 1,000 more after a rest: 1,400/s for five seconds.
-    let mut target = |trial: &Trial, _| {
+    let (answer, history) = run(Goal { burst_s: Some(5.0), ..goal() }, &mut |trial, _| {
         let edge = match trial.stage {
             Stage::Burst => 1200.0 + 1000.0 / trial.window_s,
             _ => 1200.0,
         };
         window(trial, cliff(trial, edge))
-    };
-    let (answer, history) = run(Goal { burst_s: Some(5.0), ..goal() }, &mut target);
+    });
     let burst = answer.burst.expect("a burst");
     assert!(burst.low <= 1400.0 && burst.high > 1400.0, "{burst:?}");
     assert!(burst.high / burst.low < 1.11 && burst.confidence > 0.95, "{burst:?}");
-    let bursts = || history.iter().filter(|(trial, ..)| trial.stage == Stage::Burst);
-    assert!(bursts().count() < 25 && bursts().all(|(trial, ..)| trial.rest_s >= 10.0));
+    let mut bursts = history.iter().filter(|(trial, ..)| trial.stage == Stage::Burst);
+    assert!(bursts.clone().count() < 25 && bursts.all(|(trial, ..)| trial.rest_s >= 10.0));
 }
 
 #[test]
 fn a_search_that_is_told_the_same_is_where_it_was() {
     let mut rng = SplitMix64::new(1);
-    let mut target = |trial: &Trial, _| {
+    let (_, history) = run(goal(), &mut |trial, _| {
         let edge = 1200.0 * (1.0 + 0.05 * (rng.unit() - 0.5));
         window(trial, cliff(trial, edge))
-    };
-    let (_, history) = run(goal(), &mut target);
+    });
     for resumed_at in [1, 7, history.len() - 1] {
         let mut search = Search::new(goal());
         for (trial, windows, progress) in &history[..resumed_at] {

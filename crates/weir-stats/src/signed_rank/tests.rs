@@ -12,16 +12,20 @@ fn p(sample: &[f64]) -> f64 {
 
 /// Computes the p by enumerating the signs of a sample without zeros and equal magnitudes.
 fn naive_p(sample: &[f64]) -> f64 {
-    let rank = |value: &f64| sample.iter().filter(|x| x.abs() <= value.abs()).count() as f64;
-    let ranks: Vec<f64> = sample.iter().map(rank).collect();
+    let ranks: Vec<f64> = sample
+        .iter()
+        .map(|value| sample.iter().filter(|x| x.abs() <= value.abs()).count() as f64)
+        .collect();
     let middle = ranks.iter().sum::<f64>() / 2.0;
-    let w = |signs: u32| -> f64 {
-        ranks.iter().enumerate().filter(|(i, _)| signs >> i & 1 == 1).map(|(_, rank)| rank).sum()
-    };
-    let seen = (0..sample.len()).fold(0, |bits, i| bits | u32::from(sample[i] > 0.0) << i);
-    let distance = (w(seen) - middle).abs();
+    let signs = (0..sample.len()).fold(0, |bits, i| bits | u32::from(sample[i] > 0.0) << i);
+    let distance = (rank_sum(&ranks, signs) - middle).abs();
     let all = 1_u32 << sample.len();
-    (0..all).filter(|signs| (w(*signs) - middle).abs() >= distance).count() as f64 / f64::from(all)
+    (0..all).filter(|signs| (rank_sum(&ranks, *signs) - middle).abs() >= distance).count() as f64
+        / f64::from(all)
+}
+
+fn rank_sum(ranks: &[f64], signs: u32) -> f64 {
+    ranks.iter().enumerate().filter(|(i, _)| signs >> i & 1 == 1).map(|(_, rank)| rank).sum()
 }
 
 #[test]
@@ -38,7 +42,7 @@ fn one_sided_samples_reach_the_published_p() {
 /// table A.4): the largest W whose two-sided p does not exceed the level.
 #[test]
 fn critical_values_are_the_textbooks() {
-    let five = [
+    let five_percent = [
         (6, 0),
         (7, 2),
         (8, 3),
@@ -51,10 +55,10 @@ fn critical_values_are_the_textbooks() {
         (30, 137),
         (50, 434),
     ];
-    let one =
+    let one_percent =
         [(8, 0), (9, 1), (10, 3), (12, 7), (15, 15), (20, 37), (25, 68), (30, 109), (50, 373)];
     let mut tables = SignedRank::new();
-    for (level, cases) in [(0.05, &five[..]), (0.01, &one[..])] {
+    for (level, cases) in [(0.05, &five_percent[..]), (0.01, &one_percent[..])] {
         for &(n, want) in cases {
             let table = tables.table(n);
             let critical = table.partition_point(|p| 2.0 * p <= level) - 1;
@@ -89,8 +93,8 @@ fn six_replicates_reach_a_confidence_of_96_9_percent() {
 fn too_few_replicates_say_what_confidence_they_have() {
     let interval = SignedRank::new().interval(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).unwrap();
     assert_eq!(interval.confidence, 0.9375);
-    let one = SignedRank::new().interval(&[1.0], 0.95).unwrap();
-    assert_eq!((one.low, one.high, one.confidence), (1.0, 1.0, 0.0));
+    let single = SignedRank::new().interval(&[1.0], 0.95).unwrap();
+    assert_eq!((single.low, single.high, single.confidence), (1.0, 1.0, 0.0));
     assert_eq!(SignedRank::new().interval(&[], 0.95), None);
     assert_eq!(SignedRank::new().p_of_any(&[f64::INFINITY]), None);
 }

@@ -4,7 +4,7 @@ use weir_model::study::{ArmRole, Settings};
 
 use super::{Draft, MAX_ARMS, Maker};
 use crate::check::{Checker, Fields, fitting, nearest, short};
-use crate::factors::{Factor, combination, growing};
+use crate::factors::{Factor, combination, find_growing};
 use crate::proxy::{self, Places};
 use crate::tree::{Entry, Value};
 
@@ -16,9 +16,9 @@ pub(super) fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, che
         let Some(fields) = Fields::known(node, "an arm", &keys, check) else {
             continue;
         };
-        let name = fields.required("name", check);
-        let span = name.map_or(fields.span(), |node| node.span.clone());
-        let name = name.and_then(|node| check.arm_name(node));
+        let name_node = fields.required("name", check);
+        let span = name_node.map_or(fields.span(), |node| node.span.clone());
+        let name = name_node.and_then(|node| check.arm_name(node));
         let errors_before = check.count();
         let proxy = own_proxy(maker, &fields, cumulative, check);
         let settings = match proxy {
@@ -27,7 +27,7 @@ pub(super) fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, che
             None => fields.required("settings", check),
         };
         let kind = proxy.as_ref().map_or(maker.proxy.kind, |draft| draft.spec.kind);
-        let (own, places) =
+        let (levels, places) =
             settings.map(|node| maker.levels(kind).settings(node, check)).unwrap_or_default();
         for (id, place) in &places {
             proxy::refuse_external(kind, id, place.clone(), check);
@@ -38,10 +38,10 @@ pub(super) fn listed(maker: &mut Maker<'_>, entry: &Entry, cumulative: bool, che
             _ => 0,
         };
         let sound = name.is_some() && check.count() == errors_before;
-        let name = name.unwrap_or_default();
+        let arm_name = name.unwrap_or_default();
         let mut draft = match proxy {
-            Some(proxy) => maker.draft_of(name, proxy.spec, own),
-            None => maker.draft(name, own, against),
+            Some(proxy) => maker.draft_of(arm_name, proxy.spec, levels),
+            None => maker.draft(arm_name, levels, against),
         };
         draft.span = span;
         draft.places = places;
@@ -97,8 +97,8 @@ pub(super) fn one_at_a_time(
             if maker.drafts[0].complete.get(id) == Some(level) {
                 continue;
             }
-            let own = Settings::from([(id.clone(), level.clone())]);
-            let mut draft = maker.draft(setting_name(id, level), own, 0);
+            let settings = Settings::from([(id.clone(), level.clone())]);
+            let mut draft = maker.draft(setting_name(id, level), settings, 0);
             draft.span = span.clone();
             draft.places = Places::from([(id.clone(), span.clone())]);
             maker.add(draft, check);
@@ -110,11 +110,15 @@ pub(super) fn one_at_a_time(
                 .hint("add another level");
         }
     }
-    growing(&factors)
+    find_growing(&factors)
 }
 
 /// Reads the parameters that form strata: arms are compared with each other only at equal levels of these.
-pub(super) fn strata(fields: &Fields<'_>, factors: &Entry, check: &mut Checker) -> Vec<String> {
+pub(super) fn read_strata(
+    fields: &Fields<'_>,
+    factors: &Entry,
+    check: &mut Checker,
+) -> Vec<String> {
     let Some(node) = fields.get("stratify") else {
         return Vec::new();
     };
@@ -134,8 +138,7 @@ pub(super) fn strata(fields: &Fields<'_>, factors: &Entry, check: &mut Checker) 
             continue;
         }
         let message = format!("`{}` is not a factor of this study", short(&id));
-        let near = nearest(&id, &names);
-        check.error(node.span.clone(), message).nearest(near);
+        check.error(node.span.clone(), message).nearest(nearest(&id, &names));
     }
     strata
 }
@@ -154,7 +157,7 @@ pub(super) fn factorial(
     let errors_before = check.count();
     let factors = maker.factors(entry, check);
     let is_sound = check.count() == errors_before;
-    let growing = growing(&factors);
+    let growing = find_growing(&factors);
     let cells =
         factors.iter().fold(1_usize, |cells, factor| cells.saturating_mul(factor.levels.len()));
     if cells > MAX_ARMS {
@@ -169,14 +172,15 @@ pub(super) fn factorial(
     let arms_before = maker.drafts.len();
     let mut all: Vec<Settings> = (0..cells).map(|cell| combination(&factors, cell)).collect();
     let of_baseline = maker.drafts[0].complete.clone();
-    let is_changed = |(id, level): (&String, &String)| {
-        !strata.contains(id) && of_baseline.get(id) != Some(level)
-    };
     // What others are compared with comes before them.
-    all.sort_by_key(|own| own.iter().any(is_changed));
+    all.sort_by_key(|settings| {
+        settings
+            .iter()
+            .any(|(id, level)| !strata.contains(id) && of_baseline.get(id) != Some(level))
+    });
     let mut alone: Vec<Settings> = Vec::new();
-    for own in all {
-        let mut draft = maker.draft(String::new(), own, 0);
+    for settings in all {
+        let mut draft = maker.draft(String::new(), settings, 0);
         if draft.complete == maker.drafts[0].complete {
             continue;
         }
@@ -214,19 +218,17 @@ fn report_alone(
     let levels =
         stratum.iter().map(|(id, level)| format!("{id}={level}")).collect::<Vec<_>>().join(" and ");
     let message = format!("no arm has {levels} and the baseline's levels otherwise");
-    let of_baseline = |factor: &Factor<'_>| baseline.complete.get(&factor.entry.key).cloned();
     let missing: Vec<&Factor<'_>> = factors
         .iter()
         .filter(|factor| {
-            let level = of_baseline(factor);
+            let level = baseline.complete.get(&factor.entry.key);
             let mut listed = factor.levels.iter();
             !stratum.contains_key(&factor.entry.key)
-                && !listed.any(|(listed, _)| Some(listed) == level.as_ref())
+                && !listed.any(|(listed, _)| Some(listed) == level)
         })
         .collect();
-    let is_open = missing.iter().any(|factor| of_baseline(factor).is_none());
-    let names: Vec<&str> = missing.iter().map(|factor| &*factor.entry.key).collect();
-    let names = names.join("`, `");
+    let is_open = missing.iter().any(|factor| !baseline.complete.contains_key(&factor.entry.key));
+    let names = missing.iter().map(|factor| &*factor.entry.key).collect::<Vec<_>>().join("`, `");
     let hint = if is_open {
         format!("say in the proxy's `settings` what `{names}` is, and list that level too")
     } else {

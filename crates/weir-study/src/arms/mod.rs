@@ -15,7 +15,7 @@ use std::ops::Range;
 use weir_model::study::{Arm, ArmRole, ProxyKind, ProxySpec, Settings};
 use weir_parameters::{Catalog, Severity};
 
-use self::designs::{factorial, listed, one_at_a_time, strata};
+use self::designs::{factorial, listed, one_at_a_time, read_strata};
 use crate::check::{Checker, Fields};
 use crate::factors::Factor;
 use crate::machine::CheckContext;
@@ -66,16 +66,12 @@ impl Draft {
 
     /// Returns true if both arms are the same system under test.
     fn is_same(&self, other: &Draft, of_study: &ProxySpec) -> bool {
-        let program = |draft: &Draft| {
-            let proxy = draft.proxy(of_study);
-            (
-                proxy.kind,
-                proxy.executable.clone(),
-                proxy.configuration.clone(),
-                proxy.external.clone(),
-            )
-        };
-        self.complete == other.complete && program(self) == program(other)
+        let (proxy, other_proxy) = (self.proxy(of_study), other.proxy(of_study));
+        self.complete == other.complete
+            && proxy.kind == other_proxy.kind
+            && proxy.executable == other_proxy.executable
+            && proxy.configuration == other_proxy.configuration
+            && proxy.external == other_proxy.external
     }
 }
 
@@ -111,8 +107,11 @@ pub(crate) fn read(
         // Searches side by side are at another rate at every time: two of the same would tell nothing about a third. Of
         // those that come one after the other, they tell what changed in between.
         .unwrap_or_else(|| !asks_for(fields, "capacity") || takes_turns(fields, proxy));
-    let baseline = fields.get("baseline").and_then(|node| check.arm_name(node));
-    let design = design(fields, a_a, check);
+    let baseline = fields
+        .get("baseline")
+        .and_then(|node| check.arm_name(node))
+        .unwrap_or_else(|| BASELINE.to_owned());
+    let design = find_design(fields, a_a, check);
     if let Some(entry) = fields.entry("stratify")
         && design.is_none_or(|design| design.key != "factorial")
     {
@@ -123,7 +122,6 @@ pub(crate) fn read(
         return Arms::default();
     };
     let mut maker = Maker { proxy: &proxy.spec, catalog, context, drafts: Vec::new() };
-    let baseline = baseline.unwrap_or_else(|| BASELINE.to_owned());
     maker.add_baseline(baseline, ArmRole::Baseline, proxy);
     if a_a {
         maker.add_baseline(SAME.to_owned(), ArmRole::SameAsBaseline, proxy);
@@ -131,7 +129,7 @@ pub(crate) fn read(
     let growing = match design {
         Some(entry) if entry.key == "one-at-a-time" => one_at_a_time(&mut maker, entry, check),
         Some(entry) if entry.key == "factorial" => {
-            let strata = strata(fields, entry, check);
+            let strata = read_strata(fields, entry, check);
             factorial(&mut maker, entry, &strata, check)
         }
         Some(entry) => {
@@ -165,10 +163,10 @@ fn alone(drafts: &[Draft], growing: &[String]) -> Option<String> {
 }
 
 /// Returns the one design that the study uses.
-fn design<'n>(fields: &Fields<'n>, a_a: bool, check: &mut Checker) -> Option<&'n Entry> {
-    let mut found = DESIGNS.iter().filter_map(|key| fields.entry(key));
-    let first = found.next();
-    for second in found {
+fn find_design<'n>(fields: &Fields<'n>, a_a: bool, check: &mut Checker) -> Option<&'n Entry> {
+    let mut designs = DESIGNS.iter().filter_map(|key| fields.entry(key));
+    let first = designs.next();
+    for second in designs {
         check
             .error(second.span.clone(), "a study can write its arms in one way only")
             .hint(format!("keep one of {}", DESIGNS.join(", ")));
@@ -313,8 +311,8 @@ impl Maker<'_> {
     /// Adds an arm. If another has the same name or the same settings, an error is reported.
     fn add(&mut self, draft: Draft, check: &mut Checker) {
         let name = &draft.arm.name;
-        let mut others = self.drafts.iter().map(|other| &other.arm.name);
-        if let Some(other) = others.find(|other| other.eq_ignore_ascii_case(name)) {
+        let mut names = self.drafts.iter().map(|other| &other.arm.name);
+        if let Some(other) = names.find(|other| other.eq_ignore_ascii_case(name)) {
             let message = if other == name {
                 format!("a second arm is named `{name}`")
             } else {
@@ -358,7 +356,7 @@ fn check_conflicts(
     context: &CheckContext,
     check: &mut Checker,
 ) {
-    let mut said = Vec::new();
+    let mut reported = Vec::new();
     for draft in drafts {
         let of_arm = draft.proxy(&proxy.spec);
         let conflicts = catalog.conflicts(
@@ -368,13 +366,13 @@ fn check_conflicts(
             context.unsaid(of_arm),
         );
         for conflict in conflicts {
-            if conflict.severity != Severity::Error || said.contains(&conflict) {
+            if conflict.severity != Severity::Error || reported.contains(&conflict) {
                 continue;
             }
-            let place = conflict.ids.iter().find_map(|id| draft.places.get(id));
-            let span = place.unwrap_or(&draft.span).clone();
+            let setting_span = conflict.ids.iter().find_map(|id| draft.places.get(id));
+            let span = setting_span.unwrap_or(&draft.span).clone();
             check.error(span, conflict.message.clone()).hint(conflict.hint.clone());
-            said.push(conflict);
+            reported.push(conflict);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Checks of the arms of a study whose proxy has a controller in a cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use weir_model::study::{ControllerSpec, Settings};
-use weir_parameters::controller::{Given, NODE, Unplaced};
+use weir_parameters::controller::{ControllerMeans, NODE, Unplaced};
 use weir_parameters::{Catalog, Controller, EffectiveFrom, InWorkload, Parameter, Scope};
 
 use super::Arms;
@@ -15,7 +15,9 @@ use crate::proxy::Draft;
 fn check_instances(
     arms: &Arms,
     of_study: &Draft,
-    (spec, controller, catalog): (&ControllerSpec, &Controller, &Catalog),
+    spec: &ControllerSpec,
+    controller: &Controller,
+    catalog: &Catalog,
     check: &mut Checker,
 ) {
     if spec.beside.is_empty() {
@@ -36,22 +38,26 @@ fn check_instances(
         .spec
         .external
         .iter()
-        .chain(spec.beside.iter().map(|one| &one.at))
+        .chain(spec.beside.iter().map(|instance| &instance.at))
         .map(|at| at.address.to_string());
-    let placed = arms.drafts.iter();
-    let means = Given::of(&spec.first.objects, spec.sysctls);
-    let placed = placed.flat_map(|draft| controller.placed(catalog, &draft.arm.settings, &means));
-    let roles: BTreeSet<String> = placed.map(|placed| placed.object).collect();
-    let objects = spec.instances().flat_map(|one| {
-        one.objects
+    let means = ControllerMeans::of(&spec.first.objects, spec.sysctls);
+    let roles: BTreeSet<String> = arms
+        .drafts
+        .iter()
+        .flat_map(|draft| controller.placed(catalog, &draft.arm.settings, &means))
+        .map(|placed| placed.object)
+        .collect();
+    let objects = spec.instances().flat_map(|instance| {
+        instance
+            .objects
             .iter()
             .filter(|(role, _)| roles.contains(*role))
-            .map(|(_, object)| format!("{object} in {}", one.namespace))
+            .map(|(_, object)| format!("{object} in {}", instance.namespace))
     });
-    let mut seen = BTreeSet::new();
-    for one in addresses.chain(objects) {
-        if !seen.insert(one.clone()) {
-            let message = format!("two instances of the controller have {one} in common");
+    let mut used = BTreeSet::new();
+    for resource in addresses.chain(objects) {
+        if !used.insert(resource.clone()) {
+            let message = format!("two instances of the controller have {resource} in common");
             let error = check.error(of_study.span.clone(), message);
             error.hint("side by side, each needs a proxy and objects of its own");
         }
@@ -66,13 +72,14 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
     let Some(controller) = Controller::named(&spec.is) else {
         return;
     };
-    check_instances(arms, of_study, (spec, controller, catalog), check);
-    let all = || spec.instances().map(|one| &one.objects);
-    let has = |object: &str| all().all(|objects| objects.contains_key(object));
+    check_instances(arms, of_study, spec, controller, catalog, check);
+    let objects: Vec<_> = spec.instances().map(|instance| &instance.objects).collect();
     // What one instance names decides where settings go, and all must have that.
-    let means =
-        Given { objects: all().flat_map(BTreeMap::keys).cloned().collect(), sysctls: spec.sysctls };
-    let mut said = Settings::new();
+    let means = ControllerMeans {
+        objects: objects.iter().flat_map(|objects| objects.keys()).cloned().collect(),
+        sysctls: spec.sysctls,
+    };
+    let mut checked = Settings::new();
     for draft in &arms.drafts {
         if draft.arm.proxy.is_some() {
             let message = "an arm has a proxy of its own, and the study's has a controller";
@@ -83,41 +90,42 @@ pub(super) fn check_arms(arms: &Arms, of_study: &Draft, catalog: &Catalog, check
             continue;
         }
         for (id, level) in &draft.arm.settings {
-            let is_said = said.insert(id.clone(), level.clone()).as_ref() == Some(level);
+            let is_checked = checked.insert(id.clone(), level.clone()).as_ref() == Some(level);
             let Some(row) = catalog.get(of_study.spec.kind, id) else {
                 continue;
             };
-            let place = || draft.place_of(id);
             match controller.place(row, level, &means) {
-                _ if is_said => {}
+                _ if is_checked => {}
                 Ok(placed) if placed.object == NODE && !spec.beside.is_empty() => {
                     let message = format!("instances on one node have `{id}` in common");
-                    let error = check.error(place(), message);
+                    let error = check.error(draft.place_of(id), message);
                     error.hint("leave `beside` out: then arms have the one instance in turn");
                 }
-                Ok(placed) if has(placed.named()) => {
-                    for object in all().filter_map(|objects| objects.get(&placed.object)) {
-                        check_kind(row, object, place(), check);
+                Ok(placed)
+                    if objects.iter().all(|objects| objects.contains_key(placed.named())) =>
+                {
+                    for object in objects.iter().filter_map(|objects| objects.get(&placed.object)) {
+                        check_kind(row, object, draft.place_of(id), check);
                     }
                 }
                 Ok(placed) => {
                     let object = placed.named();
                     let message = format!("`{id}` is set in the `{object}`, which is not named");
-                    let what = controller.objects.get(object);
-                    let what = what.map_or("", |kinds| &kinds.what);
-                    let error = check.error(place(), message);
-                    error.hint(format!("add `{object}`, {what}, to the controller"));
+                    let description =
+                        controller.objects.get(object).map_or("", |kinds| &kinds.what);
+                    let error = check.error(draft.place_of(id), message);
+                    error.hint(format!("add `{object}`, {description}, to the controller"));
                 }
                 Err(Unplaced::Level) => {
                     let title = &controller.title;
                     let message = format!("{title} has no word for `{id}: {}`", short(level));
-                    check.error(place(), message);
+                    check.error(draft.place_of(id), message);
                 }
                 Err(Unplaced::Parameter) => {
                     let can = controller.can_set(catalog, spec.sysctls);
                     let can: Vec<&str> = can.into_iter().collect();
                     let message = format!("{} cannot set `{id}`", controller.title);
-                    let error = check.error(place(), message);
+                    let error = check.error(draft.place_of(id), message);
                     error.hint(format!("it can set {}", can.join(", ")));
                     error.nearest(nearest(id, &can));
                 }

@@ -48,11 +48,13 @@ fn check_fit(loads: &[Draft], arms: &[arms::Draft], blocks: &BlockSpec, check: &
     // Every arm has two in a block.
     let slices = blocks.at_least.saturating_mul(2 * arms.len() as u32);
     let needed = slice.saturating_mul(slices);
-    let mut said: Option<&Range<usize>> = None;
-    let is_short = |load: &&Draft| load.places.has_duration && load.spec.duration < needed;
-    for load in loads.iter().filter(is_short) {
+    let mut reported: Option<&Range<usize>> = None;
+    for load in loads {
+        if !load.places.has_duration || load.spec.duration >= needed {
+            continue;
+        }
         // The cells of a matrix have one duration.
-        if said.replace(&load.places.duration) == Some(&load.places.duration) {
+        if reported.replace(&load.places.duration) == Some(&load.places.duration) {
             continue;
         }
         let message = format!(
@@ -160,11 +162,11 @@ fn check_key(
     check: &mut Checker,
 ) {
     let Some(of_study) = of_study else { return };
-    let is_rsa = |arm: &arms::Draft| {
-        let proxy = arm.proxy(&of_study.spec);
-        proxy.is_started() && proxy.configuration.is_none()
-    };
-    if !arms.iter().any(is_rsa) {
+    let is_rsa = arms
+        .iter()
+        .map(|arm| arm.proxy(&of_study.spec))
+        .any(|proxy| proxy.is_started() && proxy.configuration.is_none());
+    if !is_rsa {
         return;
     }
     let suites: BTreeSet<_> = loads

@@ -12,18 +12,18 @@ const KEYS: [&str; 6] = ["load", "arms", "level", "metric", "mean", "peak"];
 pub(crate) fn read(node: &Node, names: &Names<'_>, check: &mut Checker) -> Vec<PublishedGain> {
     let wanted = "a list of gains such as `{level: transport=sockmap, metric: rate, mean: 178%}`";
     let nodes = check.list(node, wanted);
-    nodes.unwrap_or_default().iter().filter_map(|node| one(node, names, check)).collect()
+    nodes.unwrap_or_default().iter().filter_map(|node| read_gain(node, names, check)).collect()
 }
 
-fn one(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<PublishedGain> {
+fn read_gain(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<PublishedGain> {
     let fields = Fields::known(node, "a published gain", &KEYS, check)?;
     let metric = fields.required("metric", check).and_then(|node| check.choice(node, &METRICS));
     let load = fields.get("load").and_then(|node| {
         let name = check.text(node)?;
         Some(names.load(&name, &node.span, check))
     });
-    let mut change = |key| fields.get(key).and_then(|node| change(node, check));
-    let (mean, peak) = (change("mean"), change("peak"));
+    let [mean, peak] =
+        ["mean", "peak"].map(|key| fields.get(key).and_then(|node| change(node, check)));
     if fields.get("mean").is_none() && fields.get("peak").is_none() {
         check
             .error(fields.span(), "a published gain needs a `mean` or a `peak`")
@@ -55,12 +55,12 @@ fn arms(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<Vec<Strin
     if nodes.is_empty() {
         check.error(node.span.clone(), "expected at least one arm");
     }
-    let each = nodes.iter().filter_map(|node| {
+    let arms = nodes.iter().filter_map(|node| {
         let name = check.text(node)?;
         names.check_arm(&name, &node.span, check);
         Some(name)
     });
-    Some(each.collect())
+    Some(arms.collect())
 }
 
 /// Reads a level such as `transport=sockmap`, which some arm must have.
@@ -96,10 +96,11 @@ fn level(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<GainOf> 
 /// Reads a change in per cent: `280%`, `+280%`, `-30%`.
 fn change(node: &Node, check: &mut Checker) -> Option<f64> {
     let text = check.text(node)?;
-    let number = text.trim().strip_suffix('%');
-    let number = number.and_then(|number| number.trim().parse::<f64>().ok());
     // A metric can fall by no more than all of it, and a change of 0 is no gain.
-    let change = number
+    let change = text
+        .trim()
+        .strip_suffix('%')
+        .and_then(|number| number.trim().parse::<f64>().ok())
         .filter(|change| change.is_finite() && *change > -100.0 && *change != 0.0)
         .map(|percent| percent / 100.0);
     if change.is_none() {

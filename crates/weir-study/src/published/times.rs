@@ -29,10 +29,10 @@ const BOUNDS: RangeInclusive<Duration> = Duration::from_nanos(1)..=Duration::fro
 
 pub(crate) fn read(node: &Node, names: &Names<'_>, check: &mut Checker) -> Vec<PublishedTimes> {
     let nodes = check.list(node, "a list of an arm's response times");
-    nodes.unwrap_or_default().iter().filter_map(|node| one(node, names, check)).collect()
+    nodes.unwrap_or_default().iter().filter_map(|node| read_times(node, names, check)).collect()
 }
 
-fn one(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<PublishedTimes> {
+fn read_times(node: &Node, names: &Names<'_>, check: &mut Checker) -> Option<PublishedTimes> {
     let fields = Fields::known(node, "an entry of `response-times`", &KEYS, check)?;
     let arm = fields.required("arm", check)?;
     let name = check.text(arm)?;
@@ -100,9 +100,9 @@ fn published(node: &Node, quantile: f64, check: &mut Checker) -> Option<Publishe
 /// Returns a part of a scalar as its own node. If the scalar is not quoted, errors point at the part alone.
 fn part(node: &Node, whole: &str, part: &str) -> Node {
     let offset = part.as_ptr() as usize - whole.as_ptr() as usize;
-    let trimmed = part.trim_start();
-    let begin = node.span.start + offset + part.len() - trimmed.len();
-    let trimmed = trimmed.trim_end();
+    let tail = part.trim_start();
+    let begin = node.span.start + offset + part.len() - tail.len();
+    let trimmed = tail.trim_end();
     let span: Range<usize> = if node.span.len() == whole.len() {
         begin..begin + trimmed.len()
     } else {

@@ -41,12 +41,12 @@ fn a_file_that_stands_for_very_much_or_is_wrong_everywhere_is_refused_soon() {
     ];
     for (name, text, line, message) in rows {
         for errors in refused(text) {
-            let found = errors
+            let is_reported = errors
                 .errors()
                 .iter()
                 .any(|error| error.line == line && error.message.contains(message));
             let first = &errors.errors()[..errors.errors().len().min(3)];
-            assert!(found, "{name}: {first:?}");
+            assert!(is_reported, "{name}: {first:?}");
             assert!(errors.errors().len() <= 100, "{name}");
         }
     }

@@ -10,7 +10,7 @@ use weir_study::{Scale, StudyErrors, parse_scaled};
 use crate::context;
 
 /// Reads a study with `load` after a closed one, and with the line `slice`, at a scale.
-fn study(load: &str, slice: &str, scale: &str) -> Result<Study, StudyErrors> {
+fn read_study(load: &str, slice: &str, scale: &str) -> Result<Study, StudyErrors> {
     let text = format!(
         "weir: 1\n\
          name: b\n\
@@ -28,7 +28,7 @@ fn study(load: &str, slice: &str, scale: &str) -> Result<Study, StudyErrors> {
 }
 
 fn refused(load: &str, slice: &str) -> String {
-    study(load, slice, "1").expect_err(load).render(false)
+    read_study(load, slice, "1").expect_err(load).render(false)
 }
 
 const RIGHT: &str = "name: open, rate: 100, burst: 500, connections: 500";
@@ -36,7 +36,7 @@ const FIVE: &str = "blocks: {slice: 5s}";
 
 #[test]
 fn bursts_that_fit_are_read() {
-    let study = study(RIGHT, FIVE, "1").expect("it is right");
+    let study = read_study(RIGHT, FIVE, "1").expect("it is right");
     let bursts = Bursts::of(&study.loads[1]).expect("it has bursts");
     assert_eq!((bursts.size, bursts.rate), (500, 100.0));
     assert_eq!(bursts.period(), Duration::from_secs(5));
@@ -46,12 +46,12 @@ fn bursts_that_fit_are_read() {
 #[test]
 fn a_scale_makes_smaller_bursts_as_often() {
     for scale in ["1%", "10%", "33.3%", "50%"] {
-        let study = study(RIGHT, FIVE, scale).expect(scale);
+        let study = read_study(RIGHT, FIVE, scale).expect(scale);
         let bursts = Bursts::of(&study.loads[1]).expect("it has bursts");
         assert_eq!(bursts.in_slice(Duration::from_secs(5)), Some(1), "{scale}");
         assert_eq!(bursts.size, study.loads[1].connections);
     }
-    let third = study(RIGHT, FIVE, "33.3%").expect("it is right");
+    let third = read_study(RIGHT, FIVE, "33.3%").expect("it is right");
     let Bursts { size, rate } = Bursts::of(&third.loads[1]).expect("it has bursts");
     assert_eq!(size, 166);
     assert!((rate - 33.2).abs() < 1e-9, "{rate}");
@@ -77,8 +77,8 @@ fn bursts_that_cannot_be_are_refused() {
         ("rate: [100, 150], burst: 500, connections: 500", "slices of 5s do not hold whole bursts"),
     ];
     for (load, words) in rows {
-        let said = refused(load, FIVE);
-        assert!(said.contains(words), "{said}");
-        assert!(said.contains("--> study.yaml:7:"), "{said}");
+        let report = refused(load, FIVE);
+        assert!(report.contains(words), "{report}");
+        assert!(report.contains("--> study.yaml:7:"), "{report}");
     }
 }

@@ -6,6 +6,21 @@ use weir_study::CheckContext;
 
 use crate::{messages_of, read};
 
+fn contour_study(more: &str) -> String {
+    let objects =
+        format!("is: contour, namespace: projectcontour, workload: daemonset/envoy{more}");
+    study(&objects, "arms: [{name: a, settings: {max_connections: 7}}]")
+        .replace("kind: nginx", "kind: envoy")
+}
+
+fn arm_with(setting: &str) -> String {
+    format!("arms: [{{name: a, settings: {{{setting}}}}}]")
+}
+
+fn with_sysctls(means: &str) -> String {
+    format!("{WHOLE}, sysctls: {means}")
+}
+
 /// Returns a study with a controller and arms in these words.
 fn study(controller: &str, arms: &str) -> String {
     format!(
@@ -43,11 +58,11 @@ fn arms_are_settings_of_the_controller_s_objects() {
 #[test]
 fn capacities_in_turn_have_an_a_a_arm_by_themselves() {
     let arms = "arms: [{name: a, settings: {keepalive_requests: 7}}]";
-    for (arms, own, count) in [(arms, "", 3), (arms, "\na/a: false", 2), ("", "", 1)] {
-        let asked = format!("{arms}{own}\nobjective: {{capacity: 'p99 < 30ms'}}");
-        let text = study(WHOLE, &asked).replace(", duration: 1m", "");
+    for (arms, same, count) in [(arms, "", 3), (arms, "\na/a: false", 2), ("", "", 1)] {
+        let sections = format!("{arms}{same}\nobjective: {{capacity: 'p99 < 30ms'}}");
+        let text = study(WHOLE, &sections).replace(", duration: 1m", "");
         let study = read(&text).unwrap_or_else(|problems| panic!("{text}: {problems:?}"));
-        assert_eq!(study.arms.len(), count, "{asked}");
+        assert_eq!(study.arms.len(), count, "{sections}");
     }
 }
 
@@ -89,18 +104,21 @@ fn each_arm_has_each_instance_of_a_controller_equally_often() {
 /// Changes the text of a controller and expects an error.
 #[test]
 fn a_controller_is_named_with_its_objects() {
-    let without = |part: &str| WHOLE.replace(part, "");
     let gzip = "arms: [{name: a, settings: {gzip: on}}]";
-    let no_workload = without(", workload: deployment/controller");
+    let no_workload = WHOLE.replace(", workload: deployment/controller", "");
     for (controller, arms, message) in [
         (
             WHOLE.replace("is: ingress-nginx,", "is: ingres-nginx,"),
             ARMS,
             "`ingres-nginx` is not `contour`, `envoy-gateway`, `ingress-nginx` or `nginx-ingress` [ingress-nginx]",
         ),
-        (without("namespace: ingress-nginx, "), ARMS, "a controller needs the key `namespace`"),
         (
-            without("config: configmap/settings, "),
+            WHOLE.replace("namespace: ingress-nginx, ", ""),
+            ARMS,
+            "a controller needs the key `namespace`",
+        ),
+        (
+            WHOLE.replace("config: configmap/settings, ", ""),
             ARMS,
             "a controller needs the key `config`, the ConfigMap that the controller is started",
         ),
@@ -126,39 +144,33 @@ fn a_controller_is_named_with_its_objects() {
     ] {
         is_refused(&study(&controller, arms), message);
     }
-    let other = study(WHOLE, ARMS).replace("kind: nginx", "kind: envoy");
-    assert!(messages_of(&other)[0].starts_with("ingress-nginx configures nginx, not Envoy"));
-    let without = study(WHOLE, ARMS).replace("address: '10.96.7.7:80', ", "");
-    assert_eq!(messages_of(&without), ["a proxy needs the key `address`"]);
+    let text = study(WHOLE, ARMS).replace("kind: nginx", "kind: envoy");
+    assert!(messages_of(&text)[0].starts_with("ingress-nginx configures nginx, not Envoy"));
+    let text = study(WHOLE, ARMS).replace("address: '10.96.7.7:80', ", "");
+    assert_eq!(messages_of(&text), ["a proxy needs the key `address`"]);
 }
 
 /// Names objects in several namespaces, for a controller that reads one of them at its start only.
 #[test]
 fn what_reads_an_object_once_has_to_be_started_anew() {
-    let contour = |more: &str| {
-        let objects =
-            format!("is: contour, namespace: projectcontour, workload: daemonset/envoy{more}");
-        study(&objects, "arms: [{name: a, settings: {max_connections: 7}}]")
-            .replace("kind: nginx", "kind: envoy")
-    };
-    let found = read(&contour(", service: service/shop/web")).unwrap();
-    let (_, controller) = found.controlled().unwrap();
+    let study = read(&contour_study(", service: service/shop/web")).unwrap();
+    let (_, controller) = study.controlled().unwrap();
     assert_eq!(controller.first.objects["service"], "service/shop/web");
     is_refused(
-        &contour(", service: service/shop/web, config: contourconfiguration/contour"),
+        &contour_study(", service: service/shop/web, config: contourconfiguration/contour"),
         "Contour reads the `config` at its start only",
     );
     is_refused(
-        &contour(", service: service/shop/web, file: configmap/contour"),
+        &contour_study(", service: service/shop/web, file: configmap/contour"),
         "Contour reads the `file` at its start only",
     );
     for more in ["contour: deployment/contour", "restart: [systemctl, restart, contour]"] {
-        let text = contour(&format!(
+        let text = contour_study(&format!(
             ", service: service/shop/web, config: contourconfiguration/contour, {more}"
         ));
         read(&text).unwrap();
     }
-    is_refused(&contour(""), "`max_connections` is set in the `service`, which is not named");
+    is_refused(&contour_study(""), "`max_connections` is set in the `service`, which is not named");
 }
 
 #[test]
@@ -186,30 +198,29 @@ fn what_pods_have_is_of_a_workload() {
     let message = "`replicas` is of a Deployment, and `daemonset/controller` is none";
     is_refused(&study(&daemonset, arms), message);
     // Where pods are placed is for both kinds, and a level is refused by its grammar.
-    let of = |setting: &str| format!("arms: [{{name: a, settings: {{{setting}}}}}]");
     for placed in [
         "node_selector: 'pool=ingress,zone=a'",
         "tolerations: 'dedicated=ingress:NoSchedule'",
         "pod_affinity: app=origin",
         "pod_anti_affinity: app=other",
     ] {
-        read(&study(WHOLE, &of(placed))).unwrap();
-        read(&study(&daemonset, &of(placed))).unwrap();
+        read(&study(WHOLE, &arm_with(placed))).unwrap();
+        read(&study(&daemonset, &arm_with(placed))).unwrap();
         let id = placed.split(':').next().unwrap_or_default();
         let nowhere = WHOLE.replace(", workload: deployment/controller", "");
         let message = format!("`{id}` is set in the `workload`, which is not named");
-        is_refused(&study(&format!("{nowhere}, read: [nginx, -T]"), &of(placed)), &message);
+        is_refused(&study(&format!("{nowhere}, read: [nginx, -T]"), &arm_with(placed)), &message);
     }
     for (setting, message) in [
         ("node_selector: ingress", "`node_selector`: `ingress` is not labels with their values"),
         ("tolerations: 'node.kubernetes.io/not-ready:NoExecute'", "`tolerations`: "),
         ("pod_affinity: 'app in (a)'", "`pod_affinity`: "),
     ] {
-        is_refused(&study(WHOLE, &of(setting)), message);
+        is_refused(&study(WHOLE, &arm_with(setting)), message);
     }
-    let own = study(WHOLE, arms)
+    let text = study(WHOLE, arms)
         .replace(&format!(", address: '10.96.7.7:80', controller: {{{WHOLE}}}"), "");
-    is_refused(&own, "`cpu_limit` is of pods, and the proxy has no `controller`");
+    is_refused(&text, "`cpu_limit` is of pods, and the proxy has no `controller`");
 }
 
 /// The means of setting the kernel decide which settings are possible, and where. An Ingress that a study names is one
@@ -217,34 +228,33 @@ fn what_pods_have_is_of_a_workload() {
 #[test]
 fn the_kernel_is_set_by_the_means_that_a_study_names() {
     let host = "arms: [{name: a, settings: {net.core.netdev_max_backlog: 5000}}]";
-    let of = |means: &str| format!("{WHOLE}, sysctls: {means}");
     for (means, expected) in [
         ("pods", SysctlMeans::Pods),
         ("init-container", SysctlMeans::InitContainer),
         ("node", SysctlMeans::Node),
     ] {
-        let read = read(&study(&of(means), ARMS)).unwrap();
-        assert_eq!(read.controlled().unwrap().1.sysctls, expected);
-        let remarks = weir_study::remarks(&read, &Catalog::builtin(), &crate::context());
-        let is_told = remarks.iter().any(|one| one.text.contains("privileged"));
+        let study = read(&study(&with_sysctls(means), ARMS)).unwrap();
+        assert_eq!(study.controlled().unwrap().1.sysctls, expected);
+        let remarks = weir_study::remarks(&study, &Catalog::builtin(), &crate::context());
+        let is_told = remarks.iter().any(|remark| remark.text.contains("privileged"));
         assert_eq!(is_told, expected != SysctlMeans::Pods, "{means}: {remarks:?}");
     }
-    read(&study(&of("node"), host)).unwrap();
+    read(&study(&with_sysctls("node"), host)).unwrap();
     let cannot = "ingress-nginx cannot set `net.core.netdev_max_backlog`";
-    is_refused(&study(&of("init-container"), host), cannot);
+    is_refused(&study(&with_sysctls("init-container"), host), cannot);
     is_refused(&study(WHOLE, host), cannot);
-    is_refused(&study(&of("nobody"), ARMS), "`nobody` is not `pods`");
+    is_refused(&study(&with_sysctls("nobody"), ARMS), "`nobody` is not `pods`");
     let unnamed = WHOLE.replace(", workload: deployment/controller", ", read: [nginx, -T]");
     let message = "`net.core.somaxconn` is set in the `workload`, which is not named";
     for means in ["pods", "init-container", "node"] {
         is_refused(&study(&format!("{unnamed}, sysctls: {means}"), ARMS), message);
     }
-    let beside = study(&format!("{}, {BESIDE}", of("node")), ARMS);
+    let beside = study(&format!("{}, {BESIDE}", with_sysctls("node")), ARMS);
     is_refused(&beside, "instances on one node have `net.core.somaxconn` in common");
     // Nobody has allowed it.
     let context = CheckContext { node_sysctls: false, ..crate::context() };
     let refused = |means: &str| {
-        let text = study(&of(means), ARMS);
+        let text = study(&with_sysctls(means), ARMS);
         weir_study::parse(&text, "study.yaml", &Catalog::builtin(), &context)
     };
     refused("init-container").unwrap();
@@ -256,13 +266,13 @@ fn the_kernel_is_set_by_the_means_that_a_study_names() {
 #[test]
 fn an_ingress_is_an_object_of_the_study() {
     let arms = "arms: [{name: a, settings: {proxy_buffering: on}}]";
-    let whole = format!("{WHOLE}, ingress: ingress/shop/web");
-    let read = read(&study(&whole, arms)).unwrap();
-    assert_eq!(read.controlled().unwrap().1.first.objects["ingress"], "ingress/shop/web");
+    let with_ingress = format!("{WHOLE}, ingress: ingress/shop/web");
+    let parsed = read(&study(&with_ingress, arms)).unwrap();
+    assert_eq!(parsed.controlled().unwrap().1.first.objects["ingress"], "ingress/shop/web");
     let wrong = format!("{WHOLE}, ingress: httpproxy/web");
     is_refused(&study(&wrong, arms), "`httpproxy/web` is not `ingress/NAME`");
     // What one instance has by its Ingress, the other must not have by its ConfigMap.
-    let beside = study(&format!("{whole}, {BESIDE}"), arms);
+    let beside = study(&format!("{with_ingress}, {BESIDE}"), arms);
     is_refused(&beside, "`proxy_buffering` is set in the `ingress`, which is not named");
 }
 
@@ -278,16 +288,19 @@ fn every_row_of_a_controller_has_a_place() {
     let catalog = weir_parameters::Catalog::builtin();
     for controller in Controller::all() {
         let mut placed = 0;
-        let means = weir_parameters::controller::Given::default();
+        let means = weir_parameters::controller::ControllerMeans::default();
         for id in controller.can_set(&catalog, means.sysctls) {
             let row = catalog.get(controller.proxy, id).unwrap();
-            let mut levels = row.default.all().iter().filter_map(|one| one.level.clone());
-            let place = levels.find_map(|level| controller.place(row, &level, &means).ok());
-            let Some(place) = place else {
+            let mut levels = row.default.all().iter().filter_map(|default| default.level.clone());
+            let placement = levels.find_map(|level| controller.place(row, &level, &means).ok());
+            let Some(placement) = placement else {
                 continue;
             };
-            assert!(controller.objects.contains_key(&place.object), "{id}: {place:?}");
-            assert!(place.at.starts_with('/') && !place.at.contains('{'), "{id}: {place:?}");
+            assert!(controller.objects.contains_key(&placement.object), "{id}: {placement:?}");
+            assert!(
+                placement.at.starts_with('/') && !placement.at.contains('{'),
+                "{id}: {placement:?}"
+            );
             placed += 1;
         }
         assert!(placed > 10, "{}: {placed}", controller.name);

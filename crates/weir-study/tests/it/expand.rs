@@ -7,12 +7,23 @@ use weir_model::study::{
     Study, StudyArrivals, Until,
 };
 use weir_parameters::Catalog;
-use weir_study::{parse, remarks};
+use weir_study::{StudyErrors, parse, remarks};
 
 use crate::{context, read, with};
 
-fn study(rest: &str) -> Study {
+fn read_study(rest: &str) -> Study {
     read(&with(rest)).unwrap_or_else(|errors| panic!("{}", errors.render(false)))
+}
+
+/// Reads a study of a proxy with a configuration of the user's.
+fn read_configured(rest: &str) -> Result<Study, StudyErrors> {
+    let started = "{kind: nginx, settings: {worker_processes: 1}}";
+    let text = with(&format!("a/a: false\n{rest}"));
+    read(&text.replace(started, "{kind: nginx, configuration: /etc/nginx/nginx.conf}"))
+}
+
+fn nginx_catalog(program: &str) -> Catalog {
+    Catalog::builtin().for_proxy(ProxyKind::Nginx, program)
 }
 
 fn names(study: &Study) -> Vec<&str> {
@@ -25,7 +36,7 @@ fn settings(pairs: &[(&str, &str)]) -> Settings {
 
 #[test]
 fn what_is_left_out_has_the_documented_default() {
-    let study = study("");
+    let study = read_study("");
     assert_eq!(study.title, "example");
     assert_eq!(study.proxy.role, ProxyRole::ReverseProxy);
     assert_eq!(study.blocks, BlockSpec::default());
@@ -42,7 +53,7 @@ fn what_is_left_out_has_the_documented_default() {
 
 #[test]
 fn arms_are_compared_with_the_baseline_and_hold_only_what_they_change() {
-    let study = study("arms: [{name: a, settings: {gzip: on, access_log: off}}]\na/a: false");
+    let study = read_study("arms: [{name: a, settings: {gzip: on, access_log: off}}]\na/a: false");
     assert_eq!(names(&study), ["baseline", "a"]);
     let arm = &study.arms[1];
     assert_eq!(arm.changes, settings(&[("access_log", "off")]));
@@ -53,7 +64,7 @@ fn arms_are_compared_with_the_baseline_and_hold_only_what_they_change() {
 
 #[test]
 fn cumulative_steps_are_compared_with_the_step_before() {
-    let study = study(
+    let study = read_study(
         "baseline: stock\ncumulative:\n\
          - {name: one, settings: {gzip: off}}\n\
          - {name: two, settings: {access_log: off}}\n",
@@ -67,7 +78,7 @@ fn cumulative_steps_are_compared_with_the_step_before() {
 
 #[test]
 fn one_at_a_time_makes_an_arm_per_level_but_the_baselines() {
-    let study = study(
+    let study = read_study(
         "a/a: false\none-at-a-time:\n  keepalive_requests: [100, 1000, 10000]\n  \
          multi_accept: on\n  open_file_cache: [max=10 inactive=5s]\n",
     );
@@ -86,11 +97,10 @@ fn one_at_a_time_makes_an_arm_per_level_but_the_baselines() {
 #[test]
 fn a_default_that_depends_on_the_version_is_the_baselines_where_the_version_is_known() {
     let text = with("a/a: false\none-at-a-time: {keepalive_requests: [100, 1000]}");
-    let of = |program| Catalog::builtin().for_proxy(ProxyKind::Nginx, program);
     let (less, more) = ("keepalive_requests=100", "keepalive_requests=1000");
     for (catalog, arms) in [
-        (of("nginx/1.18.0"), &["baseline", more][..]),
-        (of("nginx/1.22.1"), &["baseline", less]),
+        (nginx_catalog("nginx/1.18.0"), &["baseline", more][..]),
+        (nginx_catalog("nginx/1.22.1"), &["baseline", less]),
         (Catalog::builtin(), &["baseline", less, more]),
     ] {
         let study = parse(&text, "study.yaml", &catalog, &context()).expect("a study");
@@ -100,7 +110,7 @@ fn a_default_that_depends_on_the_version_is_the_baselines_where_the_version_is_k
 
 #[test]
 fn an_arm_may_be_another_proxy_or_another_configuration() {
-    let study = study(
+    let study = read_study(
         "a/a: false\ncompare: pairs\narms:\n\
          - {name: other, proxy: haproxy}\n\
          - {name: bare, proxy: {kind: nginx, stock: none, executable: /opt/nginx}}\n\
@@ -117,8 +127,11 @@ fn an_arm_may_be_another_proxy_or_another_configuration() {
     assert_eq!(other.settings, Catalog::builtin().stock(ProxyKind::Haproxy));
     assert_eq!(other.changes, settings(&[]));
     assert_eq!(bare.settings, settings(&[]), "neither Debian's nor the study's");
-    let own = study.proxy_of(mine).configuration.as_ref().expect("its own");
-    assert_eq!((own.file.to_str(), own.port), (Some("/etc/nginx/nginx.conf"), Some(80)));
+    let configuration = study.proxy_of(mine).configuration.as_ref().expect("its own");
+    assert_eq!(
+        (configuration.file.to_str(), configuration.port),
+        (Some("/etc/nginx/nginx.conf"), Some(80))
+    );
     assert_eq!(mine.settings, settings(&[("gzip", "off")]), "and nothing of Debian's");
     assert_eq!(study.proxy_kinds(), [ProxyKind::Nginx, ProxyKind::Haproxy]);
 }
@@ -126,18 +139,15 @@ fn an_arm_may_be_another_proxy_or_another_configuration() {
 /// A user's file may set anything, so no level counts as the program's default.
 #[test]
 fn a_users_configuration_has_no_defaults_that_anybody_knows() {
-    let own = |rest: &str| {
-        let started = "{kind: nginx, settings: {worker_processes: 1}}";
-        let text = with(&format!("a/a: false\n{rest}"));
-        read(&text.replace(started, "{kind: nginx, configuration: /etc/nginx/nginx.conf}"))
-    };
     // `gzip on` and the limits may stand anywhere in the file.
-    let study = own("arms: [{name: a, settings: {gzip_comp_level: 5, worker_connections: 4096}}]")
-        .expect("a study");
+    let study = read_configured(
+        "arms: [{name: a, settings: {gzip_comp_level: 5, worker_connections: 4096}}]",
+    )
+    .expect("a study");
     assert_eq!(remarks(&study, &Catalog::builtin(), &context()), []);
-    let study = own("arms: [{name: off, settings: {gzip: off}}]").expect("a study");
+    let study = read_configured("arms: [{name: off, settings: {gzip: off}}]").expect("a study");
     assert_eq!(study.arms[1].changes, settings(&[("gzip", "off")]));
-    let study = own("one-at-a-time: {gzip: [on, off], transport: [tcp, sockmap]}");
+    let study = read_configured("one-at-a-time: {gzip: [on, off], transport: [tcp, sockmap]}");
     assert_eq!(
         names(&study.expect("a study")),
         ["baseline", "gzip=on", "gzip=off", "transport=sockmap"]
@@ -145,10 +155,11 @@ fn a_users_configuration_has_no_defaults_that_anybody_knows() {
     let steps = "cumulative:\n\
                  - {name: one, settings: {gzip: off}}\n\
                  - {name: two, settings: {gzip: off, multi_accept: off}}\n";
-    let study = own(steps).expect("a study");
+    let study = read_configured(steps).expect("a study");
     assert_eq!(study.arms[2].changes, settings(&[("multi_accept", "off")]));
     // How it is started and what carries its bytes is weir's to know.
-    let errors = own("arms: [{name: plain, settings: {transport: tcp}}]").expect_err("nothing");
+    let errors =
+        read_configured("arms: [{name: plain, settings: {transport: tcp}}]").expect_err("nothing");
     let message = &errors.errors()[0].message;
     assert_eq!(message, "arm `plain` has the same settings as the baseline");
     // As for an arm that has a configuration of its own.
@@ -157,32 +168,33 @@ fn a_users_configuration_has_no_defaults_that_anybody_knows() {
                 - name: mine-off\n  \
                 proxy: {kind: nginx, configuration: /etc/nginx/nginx.conf}\n  \
                 settings: {gzip: off}\n";
-    assert_eq!(names(&self::study(mine)), ["baseline", "mine", "mine-off"]);
+    assert_eq!(names(&self::read_study(mine)), ["baseline", "mine", "mine-off"]);
 }
 
 #[test]
 fn within_strata_each_arm_is_compared_with_its_own_stratums() {
-    let study = study(
+    let study = read_study(
         "baseline: plain\na/a: false\n\
          factorial: {transport: [tcp, sockmap], keepalive_requests: [1000, 50]}\n\
          stratify: keepalive_requests\n",
     );
     let against: Vec<(&str, usize, Settings)> =
         study.arms.iter().map(|arm| (&*arm.name, arm.against, arm.changes.clone())).collect();
-    let sockmap = || settings(&[("transport", "sockmap")]);
+    let sockmap = settings(&[("transport", "sockmap")]);
     #[rustfmt::skip]
     let expected = [
         ("plain", 0, settings(&[])),
         ("keepalive_requests=50", 0, settings(&[("keepalive_requests", "50")])),
-        ("transport=sockmap", 0, sockmap()),
-        ("keepalive_requests=50+transport=sockmap", 1, sockmap()),
+        ("transport=sockmap", 0, sockmap.clone()),
+        ("keepalive_requests=50+transport=sockmap", 1, sockmap),
     ];
     assert_eq!(against, expected);
 }
 
 #[test]
 fn a_factorial_has_every_combination_once() {
-    let study = study("a/a: false\nfactorial: {gzip: [on, off], access_log: [on, buffered, off]}");
+    let study =
+        read_study("a/a: false\nfactorial: {gzip: [on, off], access_log: [on, buffered, off]}");
     let expected = [
         "baseline",
         "access_log=buffered",
@@ -285,9 +297,9 @@ fn keys_that_cannot_have_their_effect_are_remarks() {
     for (more, from, to, said) in cases {
         let text = with(more).replace(from, to);
         let study = read(&text).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
-        let remarks = remarks(&study, &Catalog::builtin(), &context());
-        let [remark] = &remarks[..] else {
-            panic!("{said}: {remarks:?}");
+        let study_remarks = remarks(&study, &Catalog::builtin(), &context());
+        let [remark] = &study_remarks[..] else {
+            panic!("{said}: {study_remarks:?}");
         };
         assert!(remark.text.starts_with(said), "{remark}");
     }
@@ -295,12 +307,12 @@ fn keys_that_cannot_have_their_effect_are_remarks() {
     assert_eq!(remarks(&study, &Catalog::builtin(), &context()), []);
     for (coding, is_told) in [("'gzip, br'", false), ("identity", true)] {
         let fields = format!("connections: 20, request: {{fields: {{accept-encoding: {coding}}}}}");
-        let asked = with("arms: [{name: zipped, settings: {gzip: on}}]")
+        let text = with("arms: [{name: zipped, settings: {gzip: on}}]")
             .replace("worker_processes: 1", "worker_processes: 1, gzip: off")
             .replace("connections: 20", &fields);
-        let study = read(&asked).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
-        let told = remarks(&study, &Catalog::builtin(), &context());
-        assert_eq!(!told.is_empty(), is_told, "{told:?}");
+        let study = read(&text).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+        let study_remarks = remarks(&study, &Catalog::builtin(), &context());
+        assert_eq!(!study_remarks.is_empty(), is_told, "{study_remarks:?}");
     }
 }
 
@@ -310,15 +322,15 @@ fn settings_without_effect_and_crowded_proxies_are_remarks() {
         .replace("connections: 20", "connections: 250")
         .replace("worker_processes: 1", "worker_processes: 1, worker_connections: 400");
     let study = read(&text).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
-    let remarks = remarks(&study, &Catalog::builtin(), &context());
-    assert_eq!(remarks.len(), 3, "{remarks:?}");
-    assert!(remarks[0].text.starts_with("arm `level`: `gzip_comp_level` has no effect"));
-    assert!(remarks[1].text.starts_with("arm `baseline` has connections for 200 clients"));
+    let study_remarks = remarks(&study, &Catalog::builtin(), &context());
+    assert_eq!(study_remarks.len(), 3, "{study_remarks:?}");
+    assert!(study_remarks[0].text.starts_with("arm `level`: `gzip_comp_level` has no effect"));
+    assert!(study_remarks[1].text.starts_with("arm `baseline` has connections for 200 clients"));
 }
 
 #[test]
 fn when_a_study_ends_is_read() {
-    let study = study("until: decided\nbudget: 20m");
+    let study = read_study("until: decided\nbudget: 20m");
     assert_eq!(study.until, Until::Decided);
     assert_eq!(study.budget, Some(Duration::from_secs(1200)));
 }

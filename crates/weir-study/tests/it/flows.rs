@@ -9,14 +9,21 @@ use weir_model::tls::Trust;
 use crate::{messages_of, read, with};
 
 /// Returns a study with additional keys in its load, and with a proxy that serves files.
-fn text(keys: &str) -> String {
+fn study_text(keys: &str) -> String {
     with("")
         .replace("closed: true", keys)
         .replace("kind: nginx", "kind: nginx, role: {static-files: {size: 1KiB}}")
 }
 
-fn load(keys: &str) -> LoadSpec {
-    match read(&text(&format!("closed: true, {keys}"))) {
+fn with_figures(figures: &str) -> String {
+    format!(
+        "{}published: {{source: s, metric: m, figures: {figures}}}\n",
+        study_text("closed: true")
+    )
+}
+
+fn read_load(keys: &str) -> LoadSpec {
+    match read(&study_text(&format!("closed: true, {keys}"))) {
         Ok(study) => study.loads[0].clone(),
         Err(errors) => panic!("{}", errors.render(false)),
     }
@@ -24,7 +31,7 @@ fn load(keys: &str) -> LoadSpec {
 
 #[test]
 fn a_load_that_says_nothing_holds_none_and_has_no_size() {
-    let load = load("timeout: 1s");
+    let load = read_load("timeout: 1s");
     assert_eq!((load.held(), load.size), (0, None));
 }
 
@@ -33,11 +40,11 @@ fn a_size_is_a_file_of_its_own() {
     for (written, bytes, target) in
         [("1MiB", 1 << 20, "/1048576"), ("0", 0, "/0"), ("1KiB", 1024, "/1024")]
     {
-        let load = load(&format!("size: {written}"));
+        let load = read_load(&format!("size: {written}"));
         let request = load.request().expect("it asks");
         assert_eq!((load.size, &*request.target), (Some(bytes), target));
     }
-    let load = load("size: 2k, request: {method: HEAD}");
+    let load = read_load("size: 2k, request: {method: HEAD}");
     let request = load.request().expect("it asks");
     assert_eq!((&*request.method, &*request.target), ("HEAD", "/2048"));
 }
@@ -71,7 +78,7 @@ static REFUSED: &[(&str, &[&str])] = &[
 #[test]
 fn what_cannot_be_is_refused_with_what_is_right() {
     for &(keys, expected) in REFUSED {
-        let text = text(&format!("closed: true, {keys}"));
+        let text = study_text(&format!("closed: true, {keys}"));
         assert_eq!(messages_of(&text), expected, "{keys}");
     }
     let outside = with("")
@@ -97,7 +104,7 @@ fn what_cannot_be_is_refused_with_what_is_right() {
 
 #[test]
 fn a_capacity_needs_nothing_to_compare() {
-    let text = text("closed: true");
+    let text = study_text("closed: true");
     let study = read(&format!("{text}objective: {{capacity: 'p99 < 30ms'}}\n"))
         .unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!((study.arms.len(), study.capacity.len()), (1, 1));
@@ -105,13 +112,13 @@ fn a_capacity_needs_nothing_to_compare() {
 
 #[test]
 fn a_limit_is_for_response_times_and_needs_nothing_to_compare() {
-    let open = text("rate: 1000");
+    let open = study_text("rate: 1000");
     let study = read(&format!("{open}a/a: false\nobjective: {{within: 30ms}}\n"))
         .unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(study.arms.len(), 1);
     assert_eq!(study.objective.metric, Metric::ResponseP99);
     assert_eq!(study.objective.within, Some(Duration::from_millis(30)));
-    let closed = text("closed: true");
+    let closed = study_text("closed: true");
     assert_eq!(
         messages_of(&format!("{closed}objective: {{metric: rate, within: 30ms}}\n")),
         ["only a response time can have a limit"]
@@ -125,27 +132,24 @@ fn a_limit_is_for_response_times_and_needs_nothing_to_compare() {
 #[test]
 fn received_bytes_are_of_closed_loads() {
     let objective = "objective: {metric: received-bytes}\n";
-    let study = read(&format!("{}{objective}", text("closed: true")));
+    let study = read(&format!("{}{objective}", study_text("closed: true")));
     let metric = study.map(|study| study.objective.metric);
     assert_eq!(metric, Ok(Metric::ReceivedBytes));
     assert_eq!(
-        messages_of(&format!("{}{objective}", text("rate: 1000"))),
+        messages_of(&format!("{}{objective}", study_text("rate: 1000"))),
         ["no closed load measures this metric"]
     );
 }
 
 #[test]
 fn published_figures_may_be_of_one_load() {
-    let figures = |figures: &str| {
-        format!("{}published: {{source: s, metric: m, figures: {figures}}}\n", text("closed: true"))
-    };
-    let study = read(&figures("{baseline: 3, closed: {baseline: 5}}"))
+    let study = read(&with_figures("{baseline: 3, closed: {baseline: 5}}"))
         .unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     let published = study.published.expect("they are given");
     assert_eq!(published.of_load("closed")["baseline"], 5.0);
     assert_eq!(published.of_load("another")["baseline"], 3.0);
     assert_eq!(
-        messages_of(&figures("{close: {baselin: 5}}")),
+        messages_of(&with_figures("{close: {baselin: 5}}")),
         ["no load is named `close` [closed]", "no arm is named `baselin` [baseline]"]
     );
 }

@@ -18,12 +18,12 @@ fn gains_are_read_for_arms_and_for_levels() {
     let [first, second] = &published.gains[..] else {
         panic!("{:?}", published.gains);
     };
-    let of = GainOf::Level { id: "transport".to_owned(), level: "sockmap".to_owned() };
-    assert_eq!((&first.of, first.metric), (&of, Metric::Rate));
+    let level = GainOf::Level { id: "transport".to_owned(), level: "sockmap".to_owned() };
+    assert_eq!((&first.of, first.metric), (&level, Metric::Rate));
     assert_eq!((first.mean, first.peak), (Some(2.8), Some(3.66)));
     assert_eq!(first.load.as_deref(), Some("closed"));
-    let of = GainOf::Arms(vec!["transport=sockmap".to_owned()]);
-    assert_eq!((&second.of, second.mean), (&of, Some(-0.3)));
+    let arms = GainOf::Arms(vec!["transport=sockmap".to_owned()]);
+    assert_eq!((&second.of, second.mean), (&arms, Some(-0.3)));
     assert_eq!((second.peak, &second.load), (None, &None));
     assert!(published.metric.is_empty() && published.figures.is_empty());
 }

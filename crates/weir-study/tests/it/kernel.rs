@@ -8,7 +8,7 @@ use weir_study::{parse, remarks};
 
 use crate::{context, read, with};
 
-fn study(rest: &str) -> Study {
+fn read_study(rest: &str) -> Study {
     read(&with(rest)).unwrap_or_else(|errors| panic!("{}", errors.render(false)))
 }
 
@@ -27,7 +27,7 @@ fn changes(study: &Study) -> Vec<Vec<(&str, &str)>> {
 
 #[test]
 fn every_way_to_write_arms_takes_them() {
-    let listed = study(
+    let listed = read_study(
         "a/a: false\n\
          arms:\n\
          - {name: both, settings: {net.core.somaxconn: 32768, backlog: 32768}}\n\
@@ -43,12 +43,12 @@ fn every_way_to_write_arms_takes_them() {
         ]
     );
 
-    let one = study(
+    let one_at_a_time = read_study(
         "a/a: false\n\
          one-at-a-time: {net.core.somaxconn: [128, 32768], net.ipv4.tcp_rmem: 4096 131072 6291456}",
     );
     assert_eq!(
-        names(&one)[1..],
+        names(&one_at_a_time)[1..],
         [
             "net.core.somaxconn=128",
             "net.core.somaxconn=32768",
@@ -56,11 +56,12 @@ fn every_way_to_write_arms_takes_them() {
         ]
     );
 
-    let all =
-        study("a/a: false\nfactorial: {net.core.somaxconn: [128, 4096], backlog: [511, 4096]}");
+    let all = read_study(
+        "a/a: false\nfactorial: {net.core.somaxconn: [128, 4096], backlog: [511, 4096]}",
+    );
     assert_eq!(all.arms.len(), 5);
 
-    let steps = study(
+    let steps = read_study(
         "a/a: false\n\
          cumulative:\n\
          - {name: one, settings: {net.ipv4.tcp_tw_reuse: 1}}\n\
@@ -110,23 +111,23 @@ fn what_is_wrong_with_them_is_said_where_it_stands() {
         let errors = read(&with(rest)).expect_err(rest);
         let error = &errors.errors()[0];
         let nearest = error.nearest.as_ref().map(|nearest| format!(" [{nearest}]"));
-        let said = format!(
+        let message = format!(
             "study.yaml:{}:{}: {}{}",
             error.line,
             error.column,
             error.message,
             nearest.unwrap_or_default()
         );
-        assert_eq!(said, expected);
+        assert_eq!(message, expected);
     }
 }
 
 #[test]
 fn what_will_be_inert_is_said_before_the_run() {
-    let study = study("arms: [{name: queue, settings: {net.core.somaxconn: 32768}}]");
-    let remarks = remarks(&study, &Catalog::builtin(), &context());
+    let study = read_study("arms: [{name: queue, settings: {net.core.somaxconn: 32768}}]");
+    let study_remarks = remarks(&study, &Catalog::builtin(), &context());
     assert_eq!(
-        remarks,
+        study_remarks,
         [Remark::of_arm(
             "queue",
             "arm `queue`: `net.core.somaxconn` 32768 is above `backlog` 511: a listener's queue is the \

@@ -14,20 +14,20 @@ use crate::{messages_of, read, with};
 const TEN: &str = "{slice: 10s}";
 
 /// Returns a study with these keys in its load, and with this section `blocks`.
-fn text(keys: &str, blocks: &str) -> String {
+fn study_text(keys: &str, blocks: &str) -> String {
     let text = with("").replace("closed: true", keys).replace("duration: 1m", "duration: 20m");
     format!("{text}blocks: {blocks}\n")
 }
 
-fn load(keys: &str) -> LoadSpec {
-    match read(&text(keys, TEN)) {
+fn read_load(keys: &str) -> LoadSpec {
+    match read(&study_text(keys, TEN)) {
         Ok(study) => study.loads[0].clone(),
         Err(errors) => panic!("{keys}: {}", errors.render(false)),
     }
 }
 
 fn refused(keys: &str, blocks: &str) -> Vec<String> {
-    messages_of(&text(keys, blocks))
+    messages_of(&study_text(keys, blocks))
 }
 
 fn open(flow: &mut FlowSpec) {
@@ -115,7 +115,7 @@ fn every_word_of_a_flow_changes_what_it_says() {
     for &(keys, changes) in CHANGES {
         let mut expected = FlowSpec::new(20, ArrivalsSpec::Closed);
         changes(&mut expected);
-        assert_eq!(load(keys).main, expected, "{keys}");
+        assert_eq!(read_load(keys).main, expected, "{keys}");
     }
 }
 
@@ -127,7 +127,7 @@ fn a_thread_is_awake_before_arrivals_as_long_as_is_asked_for() {
         ("rate: 100, spin: 0s", Spin::OFF),
         ("rate: 100, spin: 1s", Spin::For(Duration::from_secs(1))),
     ] {
-        assert_eq!(load(keys).spin, spin, "{keys}");
+        assert_eq!(read_load(keys).spin, spin, "{keys}");
     }
 }
 
@@ -136,22 +136,22 @@ fn a_load_has_flows_beside_its_own() {
     let keys = "rate: 100, spin: 50us, hold: 100, flows: [\
                 {name: slow, rate: 5, connections: 2, request: {path: /slow}}, \
                 {name: idle, connection: hold, connections: 7}]";
-    let load = load(keys);
+    let load = read_load(keys);
     assert_eq!(load.spin, Spin::For(Duration::from_micros(50)));
     let names: Vec<&str> = load.flows().map(|flow| &*flow.name).collect();
     assert_eq!(names, ["main", "slow", "idle", "held"]);
     assert_eq!((load.asking(), load.held(), load.rate()), (22, 107, Some(105.0)));
     assert_eq!(load.beside[0].requests[0].request.target, "/slow");
 
-    let text = text(keys, TEN);
+    let text = study_text(keys, TEN);
     let half = "50%".parse().expect("a scale");
     let context = crate::context();
     let catalog = weir_parameters::Catalog::builtin();
     let study = weir_study::parse_scaled(&text, "s.yaml", &catalog, &context, half);
     let load = &study.expect("it is right").loads[0];
-    let each: Vec<(u32, Option<f64>)> = load.flows().map(|f| (f.connections, f.rate())).collect();
+    let flows: Vec<(u32, Option<f64>)> = load.flows().map(|f| (f.connections, f.rate())).collect();
     let expected = [(10, Some(50.0)), (1, Some(3.0)), (4, None), (50, None)];
-    assert_eq!(each, expected);
+    assert_eq!(flows, expected);
 }
 
 #[test]
@@ -160,12 +160,12 @@ fn a_file_of_requests_is_read_and_its_errors_have_their_place() {
     let path = file.path().display().to_string();
     std::fs::write(file.path(), "requests:\n- {path: /a, weight: 2}\n- {path: /b}\n")
         .expect("written");
-    let load = load(&format!("closed: true, request-set: {path}"));
+    let load = read_load(&format!("closed: true, request-set: {path}"));
     assert_eq!((load.requests.len(), load.requests[0].weight), (2, 2.0));
     std::fs::write(file.path(), "requests:\n- {path: /a, weight: 0}\n").expect("written");
-    let said = refused(&format!("closed: true, request-set: {path}"), TEN);
+    let messages = refused(&format!("closed: true, request-set: {path}"), TEN);
     assert_eq!(
-        said,
+        messages,
         [format!("{path}:2:22: `0` is out of range: a weight must be from 0.000001 to 1000000000")]
     );
 }

@@ -20,41 +20,39 @@ fn refused(context: &CheckContext, text: &str) -> Vec<(String, String)> {
     errors.errors().iter().map(|error| (error.message.clone(), error.text.clone())).collect()
 }
 
+/// Returns the first error of a study with other connections and settings.
+fn first_refusal(context: &CheckContext, load: &str, settings: &str) -> (String, String) {
+    let text = with("").replace("connections: 20", load).replace("worker_processes: 1", settings);
+    refused(context, &text).remove(0)
+}
+
 #[test]
 fn connections_must_fit_into_descriptors() {
     let small = CheckContext { most_descriptors: 1024, own_tables: false, ..context() };
-    let many = |load: &str, proxy: &str| {
-        let text = with("").replace("connections: 20", load).replace("worker_processes: 1", proxy);
-        refused(&small, &text).remove(0)
-    };
-    let (message, place) = many("connections: 241", "worker_processes: 1");
+    let (message, place) = first_refusal(&small, "connections: 241", "worker_processes: 1");
     assert_eq!(
         message,
         "241 connections to each of 2 arms need 1036 descriptors, and the limit is 1024"
     );
     assert_eq!(place, "241");
-    let (message, place) = many("connections: 20, hold: 500", "worker_processes: 1");
+    let (message, place) =
+        first_refusal(&small, "connections: 20, hold: 500", "worker_processes: 1");
     assert_eq!(
         message,
         "20 connections and 500 held ones to each of 2 arms need 1152 descriptors, and the limit is 1024"
     );
     assert_eq!(place, "500");
-    let of_a_proxy = |load: &str| {
-        let settings = "worker_processes: 1, worker_connections: 380, worker_rlimit_nofile: 400";
-        let text =
-            with("").replace("connections: 20", load).replace("worker_processes: 1", settings);
-        refused(&context(), &text).remove(0).0
-    };
+    let settings = "worker_processes: 1, worker_connections: 380, worker_rlimit_nofile: 400";
     assert_eq!(
-        of_a_proxy("connections: 210"),
+        first_refusal(&context(), "connections: 210", settings).0,
         "the proxy of arm `baseline` has descriptors for 200 clients, and the load needs 210"
     );
     assert_eq!(
-        of_a_proxy("connections: 100, hold: 300"),
+        first_refusal(&context(), "connections: 100, hold: 300", settings).0,
         "the proxy of arm `baseline` has descriptors for 35 clients beside 300 held connections, and the load needs 100"
     );
     assert_eq!(
-        of_a_proxy("connections: 30, hold: 300"),
+        first_refusal(&context(), "connections: 30, hold: 300", settings).0,
         "the proxy of arm `baseline` has connections for 25 clients beside 300 held connections, and the load needs 30"
     );
     let ports = CheckContext { local_ports: 1, ..context() };
@@ -64,48 +62,51 @@ fn connections_must_fit_into_descriptors() {
     );
 }
 
+fn study_that_holds(held: u32) -> String {
+    let settings = "worker_processes: 8, worker_connections: 2000, worker_rlimit_nofile: 2000";
+    with("")
+        .replace("connections: 20", &format!("connections: 20, hold: {held}"))
+        .replace("worker_processes: 1", settings)
+}
+
 #[test]
 fn threads_with_tables_of_their_own_hold_more_than_one_limit_of_connections() {
     let small = CheckContext { most_descriptors: 2048, ..context() };
-    let proxy = "worker_processes: 8, worker_connections: 2000, worker_rlimit_nofile: 2000";
-    let text = |held: u32| {
-        let load = format!("connections: 20, hold: {held}");
-        let text = with("").replace("connections: 20", &load);
-        text.replace("worker_processes: 1", proxy)
-    };
-    let study = on(&small, &text(13_000));
+    let study = on(&small, &study_that_holds(13_000));
     assert!(study.is_ok(), "{}", study.expect_err("13000").render(false));
     let one_table = CheckContext { own_tables: false, ..small.clone() };
     assert_eq!(
-        refused(&one_table, &text(13_000))[0].0,
+        refused(&one_table, &study_that_holds(13_000))[0].0,
         "20 connections and 13000 held ones to each of 2 arms need 26152 descriptors, and the limit is 2048"
     );
     // Every thread has one that asks, so there are 20 at most.
     assert_eq!(
-        refused(&small, &text(40_000))[0].0,
+        refused(&small, &study_that_holds(40_000))[0].0,
         "20 connections and 40000 held ones to each of 2 arms need 80152 descriptors, and the limit is 2048 for each of 20 threads"
     );
     // A proxy's own limit cannot be above the hard one.
     let smaller = CheckContext { most_descriptors: 1024, ..context() };
     assert_eq!(
-        refused(&smaller, &text(9_000))[0].0,
+        refused(&smaller, &study_that_holds(9_000))[0].0,
         "the proxy of arm `baseline` has descriptors for 0 clients beside 9000 held connections, and the load needs 20"
     );
+}
+
+/// Returns a study with an optional load of many connections before its own.
+fn with_optional_load(second: &str) -> String {
+    with("").replace(
+        "- {name: closed",
+        &format!(
+            "- {{name: many, closed: true, connections: 9000, duration: 1m, optional: true}}\n- {{name: {second}"
+        ),
+    )
 }
 
 #[test]
 fn optional_loads_without_room_are_left_out_and_the_last_one_is_an_error() {
     let small = CheckContext { most_descriptors: 1024, own_tables: false, ..context() };
-    let loads = |first: &str| {
-        with("").replace(
-            "- {name: closed",
-            &format!(
-                "- {{name: many, closed: true, connections: 9000, duration: 1m, optional: true}}\n- {{name: {first}"
-            ),
-        )
-    };
-    let study =
-        on(&small, &loads("few")).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let study = on(&small, &with_optional_load("few"))
+        .unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(study.loads.len(), 1);
     assert_eq!(study.loads[0].name, "few");
     assert_eq!(
@@ -114,7 +115,8 @@ fn optional_loads_without_room_are_left_out_and_the_last_one_is_an_error() {
             "load `many` is left out: 9000 connections to each of 2 arms need 36072 descriptors, and the limit is 1024"
         ]
     );
-    let both = loads("few, optional: true").replace("connections: 20", "connections: 8000");
+    let both =
+        with_optional_load("few, optional: true").replace("connections: 20", "connections: 8000");
     let errors = refused(&small, &both);
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert_eq!(errors[0].1, "8000");
@@ -150,12 +152,12 @@ fn levels_may_be_left_to_the_machine() {
     assert_eq!(study.arms[2].settings["worker_rlimit_nofile"], "524288");
 }
 
+fn messages(rest: &str) -> Vec<String> {
+    refused(&context(), &with(rest)).into_iter().map(|(message, _)| message).collect()
+}
+
 #[test]
 fn levels_of_the_machine_are_for_numbers_and_figures_for_arms_that_could_be() {
-    let messages = |rest: &str| {
-        let errors = refused(&context(), &with(rest));
-        errors.into_iter().map(|(message, _)| message).collect::<Vec<_>>()
-    };
     assert_eq!(messages("one-at-a-time: {gzip: 1..cpus}"), ["`gzip`: `1` is not `on` or `off`"]);
     assert_eq!(
         messages("one-at-a-time: {worker_processes: 1..cpu}"),

@@ -67,8 +67,8 @@ fn a_scale_changes_numbers_and_names_and_keeps_the_place() {
     assert_eq!(study.scale, Some(0.25));
     let cell = study.loads[0].cell.as_ref().expect("a cell");
     assert_eq!((cell.connections, cell.rate), (100, Some(50.0)));
-    let said = remarks(&study, &Catalog::builtin(), &context());
-    assert!(said[0].text.contains("0.25 times"), "{said:?}");
+    let study_remarks = remarks(&study, &Catalog::builtin(), &context());
+    assert!(study_remarks[0].text.contains("0.25 times"), "{study_remarks:?}");
     assert_eq!(scaled(&text(SMALL, ""), "1x").expect("right").scale, None);
 }
 
@@ -103,9 +103,9 @@ fn what_is_no_matrix_is_refused_with_its_place() {
 
 #[test]
 fn the_network_has_defaults_and_bounds() {
-    let of = |rest: &str| read(&text(SMALL, rest));
-    assert_eq!(of("").expect("right").network, NetworkSpec::default());
-    let network = of("network: {kind: namespaces, mtu: 9000}").expect("right").network;
+    assert_eq!(read(&text(SMALL, "")).expect("right").network, NetworkSpec::default());
+    let network =
+        read(&text(SMALL, "network: {kind: namespaces, mtu: 9000}")).expect("right").network;
     assert_eq!((network.kind, network.mtu), (NetworkKind::Namespaces, 9000));
     let wrong = [
         "network: {kind: vlan}",
@@ -114,19 +114,21 @@ fn the_network_has_defaults_and_bounds() {
         "network: {kind: loopback, mtu: 1500}",
         "network: {name: x}",
     ];
-    let messages: Vec<String> =
-        wrong.map(|rest| of(rest).expect_err(rest).errors()[0].message.clone()).into();
+    let messages: Vec<String> = wrong
+        .map(|rest| read(&text(SMALL, rest)).expect_err(rest).errors()[0].message.clone())
+        .into();
     insta::assert_debug_snapshot!(messages);
 }
 
 #[test]
 fn published_times_are_read_whatever_the_scale() {
-    let rest = "arms: [{name: b, settings: {backlog: 4096}}]\n\
+    let sections = "arms: [{name: b, settings: {backlog: 4096}}]\n\
                 published:\n  source: s\n  metric: m\n  response-times:\n  \
                 - {arm: baseline, connections: 200..300, p50: 200ms..300ms, p99.9: 1s}\n  \
                 - {arm: b, load: c300-r1000, unchanged: true}\n  \
                 dated: {b: it is old}";
-    let study = scaled(&text(SMALL, rest), "50%").unwrap_or_else(|e| panic!("{}", e.render(false)));
+    let study =
+        scaled(&text(SMALL, sections), "50%").unwrap_or_else(|e| panic!("{}", e.render(false)));
     let published = study.published.expect("there");
     let [first, second] = &published.times[..] else {
         panic!("{:?}", published.times);
@@ -140,7 +142,7 @@ fn published_times_are_read_whatever_the_scale() {
 
 #[test]
 fn published_times_that_say_nothing_or_cannot_be_are_refused() {
-    let rest = "published:\n  source: s\n  metric: m\n  response-times:\n  \
+    let sections = "published:\n  source: s\n  metric: m\n  response-times:\n  \
                 - {arm: baseline}\n  \
                 - {arm: nobody, p50: 1s}\n  \
                 - {arm: baseline, load: c1-r1, p50: 1s}\n  \
@@ -149,7 +151,7 @@ fn published_times_that_say_nothing_or_cannot_be_are_refused() {
                 - {arm: baseline, p50: 1s..soon}\n  \
                 - {arm: baseline, connections: 9..1, p50: 1s, unchanged: true}\n  \
                 dated: {nobody: x}";
-    insta::assert_snapshot!(read(&text(SMALL, rest)).expect_err("wrong").render(false));
+    insta::assert_snapshot!(read(&text(SMALL, sections)).expect_err("wrong").render(false));
 }
 
 proptest! {

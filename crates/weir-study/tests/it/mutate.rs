@@ -41,9 +41,9 @@ proptest! {
     ) {
         let mut text: Vec<char> = study.get(studies()).text.chars().collect();
         for (at, out, piece) in changes {
-            let at = at.index(text.len() + 1);
-            let end = (at + out).min(text.len());
-            text.splice(at..end, PIECES[piece].chars());
+            let start = at.index(text.len() + 1);
+            let end = (start + out).min(text.len());
+            text.splice(start..end, PIECES[piece].chars());
         }
         survives(&text.into_iter().collect::<String>())?;
     }

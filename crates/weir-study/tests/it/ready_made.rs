@@ -42,13 +42,17 @@ fn all_are_right_whatever_the_number_of_cpus_but_for_those_that_say_which_they_t
     }
 }
 
+/// Returns the sorted names of the arms of the study of workers.
+fn arm_names(cpus: &str) -> Vec<String> {
+    let study = on_a_machine("worker-count", cpus, 524_288);
+    assert_eq!(study.compare, Compare::Pairs);
+    let mut names: Vec<String> = study.arms.into_iter().map(|arm| arm.name).collect();
+    names.sort();
+    names
+}
+
 #[test]
 fn workers_are_counted_as_far_as_the_machine_has_cpus_and_once_more_by_nginx() {
-    let arms = |cpus| -> Vec<String> {
-        let study = on_a_machine("worker-count", cpus, 524_288);
-        assert_eq!(study.compare, Compare::Pairs);
-        study.arms.into_iter().map(|arm| arm.name).collect()
-    };
     let few = [
         "one-worker",
         "same-as-baseline",
@@ -56,14 +60,11 @@ fn workers_are_counted_as_far_as_the_machine_has_cpus_and_once_more_by_nginx() {
         "worker_processes=auto",
         "reuseport=on+worker_processes=auto",
     ];
-    let sorted = |mut names: Vec<String>| {
-        names.sort();
-        names
-    };
-    let expected = sorted(few.map(str::to_owned).to_vec());
-    assert_eq!(sorted(arms("0")), expected);
+    let mut expected = few;
+    expected.sort_unstable();
+    assert_eq!(arm_names("0"), expected);
     for (cpus, levels) in [("0-1", &[2][..]), ("0-7", &[2, 4, 8]), ("0-23", &[2, 4, 8, 16, 24])] {
-        let names = arms(cpus);
+        let names = arm_names(cpus);
         assert_eq!(names.len(), few.len() + 2 * levels.len(), "{names:?}");
         for level in levels {
             let name = format!("worker_processes={level}");
@@ -76,23 +77,22 @@ fn workers_are_counted_as_far_as_the_machine_has_cpus_and_once_more_by_nginx() {
 #[test]
 fn every_file_in_the_folder_is_ready_made() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
-    let names = std::fs::read_dir(folder).expect("the folder is in the repository").map(|file| {
-        let file = file.expect("a readable folder").file_name();
-        file.to_string_lossy().into_owned()
-    });
+    let names = std::fs::read_dir(folder)
+        .expect("the folder is in the repository")
+        .map(|file| file.expect("a readable folder").file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.collect();
-    let mut known: Vec<String> = studies().iter().map(|s| format!("{}.yaml", s.name)).collect();
+    let mut expected: Vec<String> = studies().iter().map(|s| format!("{}.yaml", s.name)).collect();
     names.sort();
-    known.sort();
-    assert_eq!(names, known);
+    expected.sort();
+    assert_eq!(names, expected);
 }
 
 #[test]
 fn the_demo_is_short_and_has_few_arms() {
     let study = ready_made("stock-reverse-proxy");
     let pilot = Duration::from_secs(15);
-    let whole: Duration = study.loads.iter().map(|load| load.duration).sum::<Duration>() + pilot;
-    assert!(whole <= Duration::from_secs(270), "{whole:?}");
+    let duration: Duration = study.loads.iter().map(|load| load.duration).sum::<Duration>() + pilot;
+    assert!(duration <= Duration::from_secs(270), "{duration:?}");
     assert_eq!(study.arms.len(), 8);
     assert_eq!(study.arms[0].name, "baseline");
     assert_eq!(study.arms[1].role, ArmRole::SameAsBaseline);
@@ -189,9 +189,9 @@ fn five_proxies_are_compared_on_equal_terms() {
         assert_eq!(tls.versions, [TlsVersion::V1_3]);
         assert_eq!(tls.ciphers, ["TLS_AES_256_GCM_SHA384"]);
     }
-    let resumption = |load: usize| study.loads[load].tls.as_ref().map(|tls| tls.resumption);
-    assert_eq!(resumption(0), Some(Resumption::Off));
-    assert_eq!(resumption(1), Some(Resumption::On));
+    for (load, resumption) in study.loads.iter().zip([Resumption::Off, Resumption::On]) {
+        assert_eq!(load.tls.as_ref().map(|tls| tls.resumption), Some(resumption));
+    }
 }
 
 #[test]
@@ -201,8 +201,10 @@ fn connections_are_held_as_far_as_the_machine_has_room() {
         let held: Vec<u64> = study.loads.iter().map(LoadSpec::held).collect();
         assert_eq!(held.last(), Some(&most), "{held:?}");
         assert_eq!(held.len() + study.left_out.len(), 5);
-        let remarks = remarks(&study, &Catalog::builtin(), &context());
-        let remarks: Vec<String> = remarks.into_iter().map(|remark| remark.text).collect();
+        let remarks: Vec<String> = remarks(&study, &Catalog::builtin(), &context())
+            .into_iter()
+            .map(|remark| remark.text)
+            .collect();
         assert_eq!(remarks, study.left_out);
         assert_eq!(study.arms.len(), 1);
         let within = study.objective.within;

@@ -79,12 +79,13 @@ fn arms_whose_names_differ_in_case_only_are_refused() {
     assert!(words.contains(expected), "{words}");
 }
 
+fn with_external(rest: &str) -> String {
+    let started = "{kind: nginx, settings: {worker_processes: 1}}";
+    with(rest).replace(started, "{kind: external, address: \"192.0.2.7:80\"}")
+}
+
 #[test]
 fn a_proxy_that_weir_does_not_start_has_no_settings_in_any_arm() {
-    let external = |rest: &str| {
-        let started = "{kind: nginx, settings: {worker_processes: 1}}";
-        with(rest).replace(started, "{kind: external, address: \"192.0.2.7:80\"}")
-    };
     #[rustfmt::skip]
     let rows = [
         ("one-at-a-time: {rlimit_nofile: [2048, 4096]}", "rlimit_nofile"),
@@ -95,14 +96,14 @@ fn a_proxy_that_weir_does_not_start_has_no_settings_in_any_arm() {
     ];
     for (rest, id) in rows {
         let expected = format!("`{id}` is for a proxy that weir starts");
-        assert_eq!(messages_of(&external(rest)), [expected], "{rest}");
+        assert_eq!(messages_of(&with_external(rest)), [expected], "{rest}");
     }
     let arm = "arms: [{name: a, proxy: {kind: external, address: \"192.0.2.7:80\"}, \
                settings: {transport: sockmap}}]";
     assert_eq!(messages(arm), ["`transport` is for a proxy that weir starts"]);
     // The other way round it is another's setting.
     let arm = "arms: [{name: a, proxy: nginx, settings: {transport: sockmap}}]";
-    assert!(read(&external(arm)).is_ok());
+    assert!(read(&with_external(arm)).is_ok());
 }
 
 #[test]
@@ -114,10 +115,10 @@ fn a_stratum_needs_an_arm_that_its_others_are_compared_with() {
          "say in the proxy's `settings` what `net.core.somaxconn` is, and list that level too"),
     ];
     for (factors, hint) in rows {
-        let rest = format!(
+        let sections = format!(
             "factorial: {{worker_processes: [1, 2], {factors}}}\nstratify: worker_processes"
         );
-        let errors = read(&with(&rest)).expect_err(factors);
+        let errors = read(&with(&sections)).expect_err(factors);
         let [error] = errors.errors() else {
             panic!("{errors}");
         };
@@ -306,7 +307,7 @@ fn an_end_that_cannot_be_is_refused() {
         ),
     ] {
         let text = with(rest);
-        let told = refused(&text);
-        assert!(told.contains(why), "{rest}: {told}");
+        let report = refused(&text);
+        assert!(report.contains(why), "{rest}: {report}");
     }
 }

@@ -74,8 +74,8 @@ requests:
         content: b"{\"a\":{{{{1}}}".to_vec(),
         ..RequestSpec::get("/f")
     };
-    let read = read(&text).expect("requests");
-    let [first, second, third] = &read[..] else { panic!("three requests") };
+    let requests = read(&text).expect("requests");
+    let [first, second, third] = &requests[..] else { panic!("three requests") };
     let root = WeightedRequest::single(RequestSpec::get("/"));
     assert_eq!(*first, WeightedRequest { weight: 3.0, ..root });
     assert_eq!(*second, cart);

@@ -40,7 +40,7 @@ fn is_counter(series: &str, kind: &str) -> bool {
         "histogram" | "summary" => name.ends_with("_count"),
         _ => false,
     };
-    counts && !OF_THE_ASKING.iter().any(|own| name.starts_with(own))
+    counts && !OF_THE_ASKING.iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -68,8 +68,8 @@ caddy_admin_http_requests_total{path="/config/"} 7
         let expected = [
             (r#"caddy_http_requests_total{handler="reverse_proxy",server="a b"}"#, 1_500_000),
             (r#"caddy_http_request_duration_seconds_count{code="200"}"#, 20),
-        ];
-        let expected = expected.map(|(name, value)| (name.to_owned(), value));
+        ]
+        .map(|(name, value)| (name.to_owned(), value));
         assert_eq!(parse(text), BTreeMap::from(expected));
         assert_eq!(parse("nonsense\n\nx NaN\n"), BTreeMap::new());
     }

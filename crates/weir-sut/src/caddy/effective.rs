@@ -8,8 +8,8 @@ use serde_json::Value;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use super::KIND;
-use super::layout::{ENVIRONMENT, Way};
-use crate::met::Met;
+use super::layout::{ENVIRONMENT, Route};
+use crate::route_match::RouteMatch;
 use crate::{Configuration, Effective, SutError, admin};
 
 /// Environment variables of a process by name.
@@ -27,7 +27,6 @@ pub(super) fn written(configuration: &Configuration) -> Result<Value, SutError> 
 }
 
 fn parse(text: &str) -> Result<Value, SutError> {
-    let unreadable = |what: String| SutError::Unreadable { kind: KIND, what };
     let document: Value = serde_json::from_str(text)
         .map_err(|error| unreadable(format!("its configuration is no JSON: {error}")))?;
     if document.is_object() {
@@ -37,6 +36,10 @@ fn parse(text: &str) -> Result<Value, SutError> {
 
         Err(unreadable(format!("its configuration is `{document}`")))
     }
+}
+
+fn unreadable(what: String) -> SutError {
+    SutError::Unreadable { kind: KIND, what }
 }
 
 /// Returns the variables that a process was started with, or those that weir gave it if its program has capabilities of
@@ -67,15 +70,17 @@ pub(super) fn variables(pid: u32) -> io::Result<Environment> {
 /// Reads the levels of all parameters for the ways that loads take.
 pub(super) fn read(
     document: &Value,
-    met: Vec<Met>,
+    route_matches: Vec<RouteMatch>,
     environment: &Environment,
     catalog: &Catalog,
 ) -> Effective {
-    let ways = met.iter().map(|met| (met.is_secure, Way::of(document, met)));
-    let ways: Vec<(bool, Way<'_>)> = ways.collect();
+    let routes = route_matches
+        .iter()
+        .map(|route_match| (route_match.is_secure, Route::of(document, route_match)));
+    let routes: Vec<(bool, Route<'_>)> = routes.collect();
     let text = format!("{document:#}\n");
-    Effective::of_ways(text, (catalog, KIND), &ways, is_of_tls, |row, way| {
-        level(row, way, environment)
+    Effective::of_routes(text, (catalog, KIND), &routes, is_of_tls, |row, route| {
+        level(row, route, environment)
     })
 }
 
@@ -84,14 +89,14 @@ fn is_of_tls(row: &Parameter) -> bool {
     matches!(&row.effective, EffectiveFrom::Value { context, .. } if context.name() == "tls_policy")
 }
 
-fn level(row: &Parameter, way: &Way<'_>, environment: &Environment) -> Option<String> {
-    let found = match &row.effective {
+fn level(row: &Parameter, route: &Route<'_>, environment: &Environment) -> Option<String> {
+    let value = match &row.effective {
         EffectiveFrom::Value { context, at } if context.name() == ENVIRONMENT => {
             let variable = environment.get(at.trim_start_matches('/'));
             variable.map(|value| Value::from(value.as_str()).to_string())
         }
         EffectiveFrom::Value { context, at } => {
-            let section = way.section(context.name());
+            let section = route.section(context.name());
             if let Some(level) = section.and_then(|section| switched(row, section)) {
                 return Some(level);
             }
@@ -100,7 +105,7 @@ fn level(row: &Parameter, way: &Way<'_>, environment: &Environment) -> Option<St
         }
         _ => None,
     };
-    row.read_back(found.as_deref()).or(found)
+    row.read_back(value.as_deref()).or(value)
 }
 
 /// Returns the level that a row has through a value other than its own: one that the row writes beside its own at this
@@ -132,33 +137,34 @@ mod tests {
     use super::*;
 
     /// Returns the way to one listener: the one in clear with weir's name.
-    fn anywhere() -> Vec<Met> {
-        vec![Met::at("127.0.0.1:9".parse().unwrap(), false)]
+    fn anywhere() -> Vec<RouteMatch> {
+        vec![RouteMatch::at("127.0.0.1:9".parse().unwrap(), false)]
     }
 
     /// A load over TLS reads the server with TLS; a pool that is switched off keeps nothing.
     #[test]
     fn the_server_that_a_load_asks_counts() {
-        let server = |listen: &str, timeout: &str, enabled: bool| {
-            let transport = json!({"protocol": "http", "keep_alive": {"enabled": enabled}});
-            let proxy = json!({"handler": "reverse_proxy", "transport": transport});
-            json!({"listen": [listen], "idle_timeout": timeout, "routes": [{"handle": [proxy]}]})
-        };
         let document = json!({"apps": {"http": {"servers": {
-            "a": server("127.0.0.1:1", "1s", true), "b": server("127.0.0.1:2", "2s", false),
+            "a": server_with("127.0.0.1:1", "1s", true), "b": server_with("127.0.0.1:2", "2s", false),
         }}}});
         let catalog = Catalog::builtin();
-        let met = |at: &str, is_secure| Met::at(at.parse().unwrap(), is_secure);
-        let (a, b) = (met("127.0.0.1:1", false), met("127.0.0.1:2", true));
-        for (met, expected) in [
+        let a = RouteMatch::at("127.0.0.1:1".parse().unwrap(), false);
+        let b = RouteMatch::at("127.0.0.1:2".parse().unwrap(), true);
+        for (route_matches, expected) in [
             (vec![a.clone()], ["1s", "32"]),
             (vec![b.clone()], ["2s", "0"]),
             (vec![a, b], ["1s and 2s", "32 and 0"]),
         ] {
-            let levels = read(&document, met, &Environment::new(), &catalog).levels;
+            let levels = read(&document, route_matches, &Environment::new(), &catalog).levels;
             let ids = ["keepalive_timeout", "origin_keepalive"];
             assert_eq!(ids.map(|id| &*levels[id]), expected);
         }
+    }
+
+    fn server_with(listen: &str, timeout: &str, enabled: bool) -> Value {
+        let transport = json!({"protocol": "http", "keep_alive": {"enabled": enabled}});
+        let proxy = json!({"handler": "reverse_proxy", "transport": transport});
+        json!({"listen": [listen], "idle_timeout": timeout, "routes": [{"handle": [proxy]}]})
     }
 
     #[test]

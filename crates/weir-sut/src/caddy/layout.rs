@@ -13,7 +13,7 @@ use super::{KIND, requests};
 use crate::admin;
 use crate::certificate::{CERTIFICATE_FILE, KEY_FILE};
 use crate::configuration::ADMIN_SOCKET;
-use crate::met::Met;
+use crate::route_match::RouteMatch;
 use crate::{Site, SutError};
 
 /// Name of the context that is not part of the document: variables of the process.
@@ -53,13 +53,10 @@ impl Sections {
         let mut sections = BTreeMap::new();
         for directive in directives {
             let text = &directive.text;
-            let misplaced = |why: &str| SutError::Unable {
-                kind: KIND,
-                what: format!("take `{text}` from the catalog: {why}"),
-            };
-            let at = directive.at.as_deref().ok_or_else(|| misplaced("the row says no `at`"))?;
+            let at =
+                directive.at.as_deref().ok_or_else(|| misplaced(text, "the row says no `at`"))?;
             let value = serde_json::from_str(text)
-                .map_err(|error| misplaced(&format!("it is no JSON ({error})")))?;
+                .map_err(|error| misplaced(text, &format!("it is no JSON ({error})")))?;
             let section =
                 sections.entry(directive.context.name().to_owned()).or_insert_with(|| json!({}));
             place(section, at, value);
@@ -86,26 +83,26 @@ impl Sections {
 
     fn document(mut self, site: &Site<'_>) -> Result<Value, SutError> {
         let handlers = self.handlers(site)?;
-        let mut own = json!({
+        let mut base = json!({
             "listen": [site.listen.to_string()],
             "automatic_https": {"disable": true},
             "routes": [{"handle": handlers}],
         });
         if site.request_log {
-            own["logs"] = requests::of_server();
+            base["logs"] = requests::of_server();
         }
-        let server = self.take("server", own);
+        let server = self.take("server", base);
         let mut tls = self.take("tls", json!({}));
         let mut servers = Map::new();
         if let Some(listener) = site.tls {
             let policy = self.take("tls_policy", json!({}));
-            let mut server = server.clone();
-            let own = json!({
+            let mut tls_server = server.clone();
+            let tls_part = json!({
                 "listen": [listener.listen.to_string()],
                 "tls_connection_policies": [policy],
             });
-            merge(&mut server, own);
-            servers.insert(SITE_TLS.to_owned(), server);
+            merge(&mut tls_server, tls_part);
+            servers.insert(SITE_TLS.to_owned(), tls_server);
             let files = json!({
                 "certificate": format!("conf/{CERTIFICATE_FILE}"),
                 "key": format!("conf/{KEY_FILE}"),
@@ -119,7 +116,7 @@ impl Sections {
         }
         servers.insert(SITE.to_owned(), server);
         let app = self.take("app", json!({"servers": servers}));
-        let mut own = json!({
+        let mut root = json!({
             // It would keep a copy of the configuration where nobody asked for one.
             "admin": {
                 "listen": format!("unix/{ADMIN_SOCKET}"),
@@ -130,9 +127,9 @@ impl Sections {
             "apps": {"http": app, "tls": tls},
         });
         if site.request_log {
-            own["logging"] = requests::logging();
+            root["logging"] = requests::logging();
         }
-        Ok(self.take("root", own))
+        Ok(self.take("root", root))
     }
 
     fn handlers(&mut self, site: &Site<'_>) -> Result<Vec<Value>, SutError> {
@@ -148,8 +145,8 @@ impl Sections {
     fn reverse_proxy(&mut self, origin: &str) -> Value {
         let upstream = self.take("upstream", json!({"dial": origin}));
         let mut transport = self.take("transport", json!({"protocol": "http"}));
-        if let Some(kept) = transport.pointer_mut("/keep_alive") {
-            fill_keep_alive(kept);
+        if let Some(keep_alive) = transport.pointer_mut("/keep_alive") {
+            fill_keep_alive(keep_alive);
         }
         let base = json!({
             "handler": "reverse_proxy",
@@ -164,12 +161,11 @@ impl Sections {
     fn encode(&mut self) -> Option<Value> {
         let mut encode = self.take("encode", json!({"handler": "encode"}));
         let preferred = encode.get("prefer")?.clone();
-        let is_preferred = |name: &str| {
-            let names = preferred.as_array();
-            names.is_some_and(|names| names.iter().any(|preferred| preferred == name))
-        };
         if let Some(encodings) = encode.get_mut("encodings").and_then(Value::as_object_mut) {
-            encodings.retain(|name, _| is_preferred(name));
+            encodings.retain(|name, _| {
+                let names = preferred.as_array();
+                names.is_some_and(|names| names.iter().any(|preferred| preferred == name))
+            });
         }
         Some(encode)
     }
@@ -189,7 +185,7 @@ fn fill_keep_alive(kept: &mut Value) {
 }
 
 /// Path of a load through a document.
-pub(super) struct Way<'d> {
+pub(super) struct Route<'d> {
     document: &'d Value,
     /// Server that the load's requests go to.
     server: Option<&'d Value>,
@@ -197,22 +193,21 @@ pub(super) struct Way<'d> {
     route: Option<&'d Value>,
 }
 
-impl<'d> Way<'d> {
+impl<'d> Route<'d> {
     /// Finds the path by the server that listens at the load's address, or else by weir's name for the server.
-    pub(super) fn of(document: &'d Value, met: &Met) -> Way<'d> {
-        let address = met.at.to_string();
-        let listens = |server: &Value| {
-            let listen = server.get("listen").and_then(Value::as_array);
-            listen.is_some_and(|listen| listen.iter().any(|it| *it == *address))
-        };
+    pub(super) fn of(document: &'d Value, route_match: &RouteMatch) -> Route<'d> {
+        let address = route_match.at.to_string();
         let servers = document.pointer("/apps/http/servers").and_then(Value::as_object);
         let mut all = servers.into_iter().flatten();
-        let found = all.find(|(_, server)| listens(server));
-        let usual = if met.is_secure { SITE_TLS } else { SITE };
-        let spot = met.location.as_ref().filter(|spot| !spot.pointer.is_empty());
-        Way {
+        let server = all.find(|(_, server)| {
+            let listen = server.get("listen").and_then(Value::as_array);
+            listen.is_some_and(|listen| listen.iter().any(|bound| *bound == *address))
+        });
+        let usual = if route_match.is_secure { SITE_TLS } else { SITE };
+        let spot = route_match.location.as_ref().filter(|spot| !spot.pointer.is_empty());
+        Route {
             document,
-            server: found.map(|(_, server)| server).or_else(|| servers?.get(usual)),
+            server: server.map(|(_, server)| server).or_else(|| servers?.get(usual)),
             route: spot.and_then(|spot| document.pointer(&spot.pointer)),
         }
     }
@@ -220,23 +215,27 @@ impl<'d> Way<'d> {
     /// Returns the object that a context's name stands for; None if the proxy lacks it in its role or without a
     /// listener for TLS.
     pub(super) fn section(&self, context: &str) -> Option<&'d Value> {
-        let routes = || self.server?.get("routes")?.as_array();
-        let proxy = || {
-            let own = self.route.map_or(&[][..], std::slice::from_ref);
-            handler(own, "reverse_proxy").or_else(|| handler(routes()?, "reverse_proxy"))
-        };
         match context {
             "root" => Some(self.document),
             "app" => self.document.pointer("/apps/http"),
             "tls" => self.document.pointer("/apps/tls"),
             "server" => self.server,
-            "encode" => handler(routes()?, context),
-            "reverse_proxy" => proxy(),
-            "transport" => proxy()?.get("transport"),
-            "upstream" => proxy()?.pointer("/upstreams/0"),
+            "encode" => handler(self.routes()?, context),
+            "reverse_proxy" => self.proxy(),
+            "transport" => self.proxy()?.get("transport"),
+            "upstream" => self.proxy()?.pointer("/upstreams/0"),
             "tls_policy" => self.server?.pointer("/tls_connection_policies/0"),
             _ => None,
         }
+    }
+
+    fn routes(&self) -> Option<&'d Vec<Value>> {
+        self.server?.get("routes")?.as_array()
+    }
+
+    fn proxy(&self) -> Option<&'d Value> {
+        let route = self.route.map_or(&[][..], std::slice::from_ref);
+        handler(route, "reverse_proxy").or_else(|| handler(self.routes()?, "reverse_proxy"))
     }
 }
 
@@ -257,10 +256,13 @@ fn handler<'a>(routes: &'a [Value], name: &str) -> Option<&'a Value> {
 /// Sets a value at a JSON pointer (RFC 6901), and creates missing objects on the way.
 fn place(target: &mut Value, at: &str, value: Value) {
     let wrapped = at.strip_prefix('/').unwrap_or(at).rsplit('/').fold(value, |inner, key| {
-        let key = key.replace("~1", "/").replace("~0", "~");
-        Value::Object(Map::from_iter([(key, inner)]))
+        Value::Object(Map::from_iter([(key.replace("~1", "/").replace("~0", "~"), inner)]))
     });
     merge(target, wrapped);
+}
+
+fn misplaced(directive: &str, why: &str) -> SutError {
+    SutError::Unable { kind: KIND, what: format!("take `{directive}` from the catalog: {why}") }
 }
 
 /// Merges objects; any other value replaces the one in `target`.
@@ -296,8 +298,8 @@ mod tests {
         lay_out(directives, &Site::new(&role, listen, origin))
     }
 
-    fn asked() -> Met {
-        Met::at("127.0.0.1:1".parse().expect("an address"), false)
+    fn asked() -> RouteMatch {
+        RouteMatch::at("127.0.0.1:1".parse().expect("an address"), false)
     }
 
     #[test]
@@ -317,37 +319,34 @@ mod tests {
 
     #[test]
     fn one_setting_of_kept_connections_does_not_undo_the_defaults_of_the_others() {
-        let kept = |directives: &[Directive]| {
-            let document = proxied(directives).expect("it is laid out").document;
-            Way::of(&document, &asked())
-                .section("transport")
-                .expect("a transport")
-                .get("keep_alive")
-                .cloned()
-        };
-        assert_eq!(kept(&[]), None);
-        let one = directive("transport", Some("/keep_alive/idle_timeout"), "\"1s\"");
+        assert_eq!(keep_alive_of(&[]), None);
+        let idle_timeout = directive("transport", Some("/keep_alive/idle_timeout"), "\"1s\"");
         let expected = json!({
             "probe_interval": "30s", "idle_timeout": "1s", "max_idle_conns_per_host": 32,
         });
-        assert_eq!(kept(&[one]), Some(expected));
+        assert_eq!(keep_alive_of(&[idle_timeout]), Some(expected));
+    }
+
+    fn keep_alive_of(directives: &[Directive]) -> Option<Value> {
+        section_of(directives, "transport").expect("a transport").get("keep_alive").cloned()
+    }
+
+    fn section_of(directives: &[Directive], context: &str) -> Option<Value> {
+        let document = proxied(directives).expect("it is laid out").document;
+        Route::of(&document, &asked()).section(context).cloned()
     }
 
     #[test]
     fn an_encoding_that_is_only_tuned_is_not_offered() {
         let level = directive("encode", Some("/encodings/gzip/level"), "9");
-        let encode = |directives: &[Directive]| {
-            let document = proxied(directives).expect("it is laid out").document;
-            Way::of(&document, &asked()).section("encode").cloned()
-        };
-        assert_eq!(encode(std::slice::from_ref(&level)), None);
+        assert_eq!(section_of(std::slice::from_ref(&level), "encode"), None);
         let zstd = [
             level,
             directive("encode", Some("/encodings/zstd"), "{}"),
             directive("encode", Some("/prefer"), "[\"zstd\"]"),
         ];
         let expected = json!({"handler": "encode", "encodings": {"zstd": {}}, "prefer": ["zstd"]});
-        assert_eq!(encode(&zstd), Some(expected));
+        assert_eq!(section_of(&zstd, "encode"), Some(expected));
     }
 
     #[test]

@@ -10,20 +10,26 @@ const HEAD: [&str; 4] = ["level", "ts", "logger", "msg"];
 
 /// Returns the warnings in printed text, each in one line: `http: message (field=value)`.
 pub(super) fn warnings(printed: &str) -> Vec<String> {
-    let warnings =
-        printed.lines().filter_map(entry).filter(|entry| matches!(level(entry), "warn" | "error"));
-    let own = |entry: &Map<String, Value>| text(entry, "msg").starts_with(ASKED_FOR);
-    warnings.filter(|entry| !own(entry)).map(|entry| sentence(&entry)).collect()
+    printed
+        .lines()
+        .filter_map(entry)
+        .filter(|entry| matches!(level(entry), "warn" | "error"))
+        .filter(|entry| !text(entry, "msg").starts_with(ASKED_FOR))
+        .map(|entry| sentence(&entry))
+        .collect()
 }
 
 /// Returns printed text without lines about ordinary events.
 pub(super) fn without_notices(printed: &str) -> String {
-    let is_notice = |line: &&str| {
-        entry(line).is_some_and(|entry| {
-            matches!(level(&entry), "debug" | "info") || text(&entry, "msg").starts_with(ASKED_FOR)
+    let lines: Vec<&str> = printed
+        .lines()
+        .filter(|line| {
+            entry(line).is_none_or(|entry| {
+                !matches!(level(&entry), "debug" | "info")
+                    && !text(&entry, "msg").starts_with(ASKED_FOR)
+            })
         })
-    };
-    let lines: Vec<&str> = printed.lines().filter(|line| !is_notice(line)).collect();
+        .collect();
     lines.join("\n")
 }
 
@@ -40,13 +46,17 @@ fn text<'a>(entry: &'a Map<String, Value>, field: &str) -> &'a str {
 }
 
 fn sentence(entry: &Map<String, Value>) -> String {
-    let others = entry.iter().filter(|(name, _)| !HEAD.contains(&name.as_str()));
-    let others: Vec<String> = others.map(|(name, value)| format!("{name}={value}")).collect();
+    let details: Vec<String> = entry
+        .iter()
+        .filter(|(name, _)| !HEAD.contains(&name.as_str()))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     let logger = match text(entry, "logger") {
         "" => String::new(),
         logger => format!("{logger}: "),
     };
-    let fields = if others.is_empty() { String::new() } else { format!(" ({})", others.join(" ")) };
+    let fields =
+        if details.is_empty() { String::new() } else { format!(" ({})", details.join(" ")) };
     format!("{logger}{}{fields}", text(entry, "msg"))
 }
 

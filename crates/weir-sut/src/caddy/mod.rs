@@ -128,8 +128,7 @@ impl Proxy for Caddy {
                 (effective::written(configuration)?, environment)
             }
         };
-        let met = configuration.met();
-        Ok(effective::read(&document, met, &environment, catalog))
+        Ok(effective::read(&document, configuration.route_matches(), &environment, catalog))
     }
 
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {

@@ -6,8 +6,8 @@ use weir_configuration::document::{
     Dialect, Format, adapt_caddy, asked, certificates, change, read, replaced,
 };
 use weir_configuration::{
-    Asked, ConfigurationError, ShownCertificate, Source, SourceFile, Surroundings, Wanted,
-    read_regular,
+    ConfigurationError, RequestOutcome, ShownCertificate, Source, SourceFile, Surroundings,
+    WantedSetting, read_regular,
 };
 use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
@@ -17,7 +17,7 @@ use super::{Caddy, FILE, KIND, folders, log};
 use crate::configuration::Configuration;
 use crate::installed::output;
 use crate::own::{Copying, about};
-use crate::{Language, Own, SutError, Task};
+use crate::{Language, SutError, Task, UserConfiguration};
 
 /// Largest Caddyfile that is read, in bytes; the same as for other languages.
 const MOST: u64 = 64 << 20;
@@ -25,7 +25,7 @@ const MOST: u64 = 64 << 20;
 pub(super) fn write(
     caddy: &Caddy,
     task: &Task<'_>,
-    own: Own<'_>,
+    own: UserConfiguration<'_>,
 ) -> Result<Configuration, SutError> {
     let [user, changed] = caddy.read(own.file, &task.wanted()?)?;
     let variables = environment(&task.directives()?)?;
@@ -39,7 +39,7 @@ pub(super) fn write(
 }
 
 impl Language for Caddy {
-    fn read(&self, main: &Path, wanted: &[Wanted<'_>]) -> Result<[Source; 2], SutError> {
+    fn read(&self, main: &Path, wanted: &[WantedSetting<'_>]) -> Result<[Source; 2], SutError> {
         if main.extension().is_some_and(|it| it == "json") {
             let user = read(main, Format::Json)?;
             let changed = change(&user, Dialect::Caddy, wanted)?;
@@ -50,20 +50,24 @@ impl Language for Caddy {
         Ok([adapted.clone(), adapted])
     }
 
-    fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
-        let found = asked(source, Dialect::Caddy, ask);
+    fn look_up(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<RequestOutcome>, ConfigurationError> {
+        let lookup = asked(source, Dialect::Caddy, ask);
         let main = &source.files[0].path;
         if main.extension().is_some_and(|it| it == "json") {
-            return found;
+            return lookup;
         }
         // Lines of what a Caddyfile was made to are nobody's.
-        let mut found = found.map_err(|error| in_caddyfile(error, source, main))?;
-        for asked in &mut found {
+        let mut lookups = lookup.map_err(|error| in_caddyfile(error, source, main))?;
+        for asked in &mut lookups {
             asked.listener.line = 0;
             let spots = [&mut asked.server, &mut asked.location];
             spots.into_iter().flatten().for_each(|spot| spot.line = 0);
         }
-        Ok(found)
+        Ok(lookups)
     }
 
     fn replaced(
@@ -71,12 +75,12 @@ impl Language for Caddy {
         source: &Source,
         ask: &AskSpec,
     ) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
-        let mut found = replaced(source, Dialect::Caddy, ask)?;
+        let mut records = replaced(source, Dialect::Caddy, ask)?;
         let main = &source.files[0].path;
         if main.extension().is_none_or(|it| it != "json") {
-            found.iter_mut().for_each(|it| it.original.line = 0);
+            records.iter_mut().for_each(|it| it.original.line = 0);
         }
-        Ok(found)
+        Ok(records)
     }
 
     fn certificates(
@@ -106,15 +110,17 @@ impl Language for Caddy {
 
 /// Refuses settings that would change a Caddyfile: they go into JSON, in which users would not recognise their
 /// Caddyfile.
-fn must_change_nothing(file: &Path, wanted: &[Wanted<'_>]) -> Result<(), ConfigurationError> {
-    let is_of_document = |wanted: &&Wanted<'_>| {
-        let mut writes = wanted.row.writes.iter();
-        writes.any(|write| write.context.name() != ENVIRONMENT)
-    };
-    let Some(wanted) = wanted.iter().find(is_of_document) else {
+fn must_change_nothing(
+    file: &Path,
+    wanted: &[WantedSetting<'_>],
+) -> Result<(), ConfigurationError> {
+    let of_document = wanted
+        .iter()
+        .find(|wanted| wanted.row.writes.iter().any(|write| write.context.name() != ENVIRONMENT));
+    let Some(wanted) = of_document else {
         return Ok(());
     };
-    let what = format!(
+    let message = format!(
         "`{}` cannot be changed in a Caddyfile: settings go into Caddy's JSON",
         wanted.row.id
     );
@@ -122,7 +128,7 @@ fn must_change_nothing(file: &Path, wanted: &[Wanted<'_>]) -> Result<(), Configu
         "make JSON of it and name that file: caddy adapt --pretty --config {} > caddy.json",
         file.display()
     );
-    Err(about(file, what).hint(hint))
+    Err(about(file, message).hint(hint))
 }
 
 /// Moves an error about the JSON made from a Caddyfile to its place in the Caddyfile: that of the first word behind the
@@ -139,23 +145,23 @@ fn in_caddyfile(error: ConfigurationError, made: &Source, file: &Path) -> Config
     let behind: String =
         line.unwrap_or_default().chars().skip(error.column.saturating_sub(1)).collect();
     let mut words = behind.split('"').skip(1).step_by(2).take(4);
-    let place = words.find_map(|word| place_of(word, &users));
-    let (line, column) = place.unwrap_or((1, 1));
+    let position = words.find_map(|word| place_of(word, &users));
+    let (line, column) = position.unwrap_or((1, 1));
     ConfigurationError { line, column, ..error }
 }
 
 /// Returns line and column of a word that stands alone, both counted from 1.
 fn place_of(word: &str, text: &str) -> Option<(usize, usize)> {
     text.lines().enumerate().find_map(|(line, content)| {
-        let is_alone = |at: &usize| {
-            let ends =
-                [content[..*at].chars().next_back(), content[at + word.len()..].chars().next()];
-            ends.iter().all(|end| end.is_none_or(char::is_whitespace))
-        };
         let mut places = content.match_indices(word).map(|(at, _)| at);
-        let at = places.find(|at| !word.is_empty() && is_alone(at))?;
+        let at = places.find(|at| !word.is_empty() && stands_alone(content, *at, word))?;
         Some((line + 1, content[..at].chars().count() + 1))
     })
+}
+
+fn stands_alone(content: &str, at: usize, word: &str) -> bool {
+    let ends = [content[..at].chars().next_back(), content[at + word.len()..].chars().next()];
+    ends.iter().all(|end| end.is_none_or(char::is_whitespace))
 }
 
 impl Caddy {
@@ -172,11 +178,11 @@ impl Caddy {
         adapt.args(["adapt", "--adapter", "caddyfile", "--config"]).arg(&file);
         let answer = output(adapt)?;
         if !answer.status.success() {
-            let said = String::from_utf8_lossy(&answer.stderr);
+            let stderr = String::from_utf8_lossy(&answer.stderr);
             return Err(SutError::Refused {
                 kind: KIND,
                 file,
-                words: log::without_notices(&said),
+                words: log::without_notices(&stderr),
                 change: Some(String::new()),
             });
         }

@@ -31,9 +31,12 @@ pub(super) fn logging() -> Value {
 
 pub(super) fn parse(line: &str) -> Option<LoggedRequest> {
     let line: Value = serde_json::from_str(line).ok()?;
-    let us = |field: &str| Some((line.get(field)?.as_f64()? * 1e6) as u64);
-    let (end_us, total_us) = (us("ts")?, us("duration")?);
+    let (end_us, total_us) = (field_us(&line, "ts")?, field_us(&line, "duration")?);
     Some(LoggedRequest { end_us, total_us, stands_for: 1000, ..LoggedRequest::default() })
+}
+
+fn field_us(line: &Value, field: &str) -> Option<u64> {
+    Some((line.get(field)?.as_f64()? * 1e6) as u64)
 }
 
 #[cfg(test)]

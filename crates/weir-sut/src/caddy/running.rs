@@ -9,8 +9,8 @@ use weir_parameters::Catalog;
 
 use super::counters::parse;
 use super::effective::{self, Environment, variables};
-use crate::met::Met;
 use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
+use crate::route_match::RouteMatch;
 
 /// Default port of Caddy's administration.
 const ADMIN: u16 = 2019;
@@ -53,12 +53,13 @@ fn document(process: &Process) -> Result<Value, String> {
 
 /// Reads the levels for a load at an address; the limit of connections is for all upstreams together.
 fn settings(document: &Value, environment: &Environment, address: SocketAddr) -> Settings {
-    let met = vec![Met::at(address, false)];
-    let mut levels = effective::read(document, met, environment, &Catalog::builtin()).levels;
+    let route_matches = vec![RouteMatch::at(address, false)];
+    let mut levels =
+        effective::read(document, route_matches, environment, &Catalog::builtin()).levels;
     if let Some(most) = levels.get_mut("origin_max_connections")
-        && let Ok(each) = most.parse::<u64>()
+        && let Ok(per_upstream) = most.parse::<u64>()
     {
-        *most = (each * upstreams(document)).to_string();
+        *most = (per_upstream * upstreams(document)).to_string();
     }
     levels
 }
@@ -108,8 +109,7 @@ mod tests {
         let environment = Environment::from([("GOMAXPROCS".to_owned(), "1".to_owned())]);
         let address = "127.0.0.1:8080".parse().unwrap();
         let levels = settings(&document, &environment, address);
-        let level = |id: &str| levels.get(id).map(String::as_str);
-        assert_eq!(level("origin_max_connections"), Some("6"));
-        assert_eq!(level("gomaxprocs"), Some("1"));
+        assert_eq!(levels.get("origin_max_connections").map(String::as_str), Some("6"));
+        assert_eq!(levels.get("gomaxprocs").map(String::as_str), Some("1"));
     }
 }

@@ -87,14 +87,15 @@ pub(crate) fn sum(text: &str) -> BTreeMap<String, u64> {
 
 /// Parses lines of the form `http.ingress.downstream_rq_total: 12`.
 fn parse(text: &str) -> BTreeMap<String, u64> {
-    let counter = |line: &str| {
-        let (name, value) = line.split_once(": ")?;
-        // The part's name is two words: `cluster.origin`, `listener.tls`.
-        let own = name.splitn(3, '.').nth(2)?;
-        let number = value.trim().parse().ok()?;
-        WANTED.contains(&own).then(|| (name.to_owned(), number))
-    };
-    text.lines().filter_map(counter).collect()
+    text.lines().filter_map(parse_counter).collect()
+}
+
+fn parse_counter(line: &str) -> Option<(String, u64)> {
+    let (name, value) = line.split_once(": ")?;
+    // The part's name is two words: `cluster.origin`, `listener.tls`.
+    let counter = name.splitn(3, '.').nth(2)?;
+    let number = value.trim().parse().ok()?;
+    WANTED.contains(&counter).then(|| (name.to_owned(), number))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use weir_model::study::ProxyKind;
 use weir_parameters::Directive;
 
 use crate::SutError;
-use crate::met::Met;
+use crate::route_match::RouteMatch;
 
 /// Names of weir's parts in Envoy's statistics and dumps: the listener in clear, the listener with TLS, the cluster.
 pub(super) const CLEAR: &str = "clear";
@@ -35,51 +35,51 @@ pub(super) struct Document {
 impl Document {
     /// Returns the object of a catalog context on the way that a load takes. `None` if the configuration has no such
     /// object.
-    pub(super) fn context(&self, name: &str, met: &Met) -> Option<&Value> {
+    pub(super) fn context(&self, name: &str, route_match: &RouteMatch) -> Option<&Value> {
         match name {
             "arguments" => Some(&self.arguments),
             "bootstrap" => Some(&self.bootstrap),
-            "listener" => self.listener(met),
-            "hcm" => self.hcm(met),
-            "compressor" => self.compressor(met),
-            "router" => self.router(met)?.get("typed_config"),
-            "route" => self.route(met),
-            "cluster" => self.cluster(met),
+            "listener" => self.listener(route_match),
+            "hcm" => self.hcm(route_match),
+            "compressor" => self.compressor(route_match),
+            "router" => self.router(route_match)?.get("typed_config"),
+            "route" => self.route(route_match),
+            "cluster" => self.cluster(route_match),
             "upstream_http" => {
-                let cluster = self.cluster(met)?;
+                let cluster = self.cluster(route_match)?;
                 let options = cluster.get("typed_extension_protocol_options");
                 // Without such an object the cluster's own fields count, which have the same names.
                 options.and_then(|it| it.get(UPSTREAM_HTTP)).or(Some(cluster))
             }
-            "tls" => self.tls(met),
+            "tls" => self.tls(route_match),
             _ => None,
         }
     }
 
-    fn listener(&self, met: &Met) -> Option<&Value> {
+    fn listener(&self, route_match: &RouteMatch) -> Option<&Value> {
         let listeners = self.bootstrap.pointer("/static_resources/listeners")?;
         // A user's may have the name of one of weir's and be another.
         let mut all = listeners.as_array()?.iter();
-        all.find(|listener| address_of(listener) == Some(met.at))
-            .or_else(|| named(listeners, if met.is_secure { TLS } else { CLEAR }))
+        all.find(|listener| address_of(listener) == Some(route_match.at))
+            .or_else(|| find_named(listeners, if route_match.is_secure { TLS } else { CLEAR }))
     }
 
     /// Returns the filter chains of the listener, beginning with the one that the load's connections take.
-    fn chains(&self, met: &Met) -> Vec<&Value> {
-        let Some(listener) = self.listener(met) else {
+    fn chains(&self, route_match: &RouteMatch) -> Vec<&Value> {
+        let Some(listener) = self.listener(route_match) else {
             return Vec::new();
         };
-        let own = in_listener(met.server.as_ref())
+        let matched = in_listener(route_match.server.as_ref())
             .and_then(|at| at.split_once("/filters/"))
             .and_then(|(chain, _)| listener.pointer(chain));
         let chains = listener.get("filter_chains").and_then(Value::as_array).into_iter().flatten();
         let default = listener.get("default_filter_chain");
-        own.into_iter().chain(chains).chain(default).collect()
+        matched.into_iter().chain(chains).chain(default).collect()
     }
 
-    fn hcm(&self, met: &Met) -> Option<&Value> {
+    fn hcm(&self, route_match: &RouteMatch) -> Option<&Value> {
         let mut configs = self
-            .chains(met)
+            .chains(route_match)
             .into_iter()
             .filter_map(|chain| chain.get("filters")?.as_array())
             .flatten()
@@ -87,47 +87,46 @@ impl Document {
         configs.find(|config| is_of_type(config, ".HttpConnectionManager"))
     }
 
-    fn tls(&self, met: &Met) -> Option<&Value> {
+    fn tls(&self, route_match: &RouteMatch) -> Option<&Value> {
         let mut configs = self
-            .chains(met)
+            .chains(route_match)
             .into_iter()
             .filter_map(|chain| chain.pointer("/transport_socket/typed_config"));
         configs.find(|config| is_of_type(config, ".DownstreamTlsContext"))
     }
 
-    fn router(&self, met: &Met) -> Option<&Value> {
-        let filters = self.hcm(met)?.get("http_filters")?;
-        named(filters, ROUTER).or_else(|| {
-            let mut filters = filters.as_array()?.iter();
-            filters.find(|it| has_type(it, ".Router"))
-        })
+    fn router(&self, route_match: &RouteMatch) -> Option<&Value> {
+        let filters = self.hcm(route_match)?.get("http_filters")?;
+        find_named(filters, ROUTER)
+            .or_else(|| filters.as_array()?.iter().find(|it| has_type(it, ".Router")))
     }
 
     /// Returns the filter that compresses a load's responses by gzip; other filters may exist, and other routes may use
     /// this one.
-    fn compressor(&self, met: &Met) -> Option<&Value> {
-        let manager = self.hcm(met)?;
-        let own = in_listener(met.location.as_ref()).and_then(|at| {
-            let (host, _) = at.rsplit_once("/routes/")?;
-            let listener = self.listener(met)?;
-            Some([listener.pointer(at), listener.pointer(host)])
-        });
-        let said = own.unwrap_or_else(|| first_of(manager));
+    fn compressor(&self, route_match: &RouteMatch) -> Option<&Value> {
+        let manager = self.hcm(route_match)?;
+        let overrides = in_listener(route_match.location.as_ref())
+            .and_then(|at| {
+                let (host, _) = at.rsplit_once("/routes/")?;
+                let listener = self.listener(route_match)?;
+                Some([listener.pointer(at), listener.pointer(host)])
+            })
+            .unwrap_or_else(|| first_of(manager));
         let mut filters = manager.get("http_filters")?.as_array()?.iter();
-        filters.find(|filter| is_gzip(filter) && is_on(filter, manager, said))
+        filters.find(|filter| is_gzip(filter) && is_on(filter, manager, overrides))
     }
 
-    fn route(&self, met: &Met) -> Option<&Value> {
-        let own = in_listener(met.location.as_ref())
-            .and_then(|at| self.listener(met)?.pointer(at)?.get("route"));
-        own.or_else(|| first_of(self.hcm(met)?)[0]?.get("route"))
+    fn route(&self, route_match: &RouteMatch) -> Option<&Value> {
+        in_listener(route_match.location.as_ref())
+            .and_then(|at| self.listener(route_match)?.pointer(at)?.get("route"))
+            .or_else(|| first_of(self.hcm(route_match)?)[0]?.get("route"))
     }
 
-    fn cluster(&self, met: &Met) -> Option<&Value> {
+    fn cluster(&self, route_match: &RouteMatch) -> Option<&Value> {
         let clusters = self.bootstrap.pointer("/static_resources/clusters")?;
-        let routed = self.route(met).and_then(|route| route.get("cluster"));
+        let routed = self.route(route_match).and_then(|route| route.get("cluster"));
         let name = routed.and_then(Value::as_str).unwrap_or(CLUSTER);
-        named(clusters, name).or_else(|| clusters.get(0))
+        find_named(clusters, name).or_else(|| clusters.get(0))
     }
 }
 
@@ -162,9 +161,9 @@ pub(super) fn is_gzip(filter: &Value) -> bool {
 pub(super) fn is_on(filter: &Value, manager: &Value, route_and_host: [Option<&Value>; 2]) -> bool {
     let name = filter.get("name").and_then(Value::as_str);
     let all = manager.get("route_config");
-    let mut said = route_and_host.into_iter().chain([all]).flatten();
-    let own = said.find_map(|one| one.get("typed_per_filter_config")?.get(name?));
-    own.unwrap_or(filter).get("disabled") != Some(&Value::Bool(true))
+    let mut scopes = route_and_host.into_iter().chain([all]).flatten();
+    let settings = scopes.find_map(|scope| scope.get("typed_per_filter_config")?.get(name?));
+    settings.unwrap_or(filter).get("disabled") != Some(&Value::Bool(true))
 }
 
 fn has_type(filter: &Value, end: &str) -> bool {
@@ -178,9 +177,9 @@ fn is_of_type(config: &Value, end: &str) -> bool {
 }
 
 /// Returns the element of an array that has a name.
-fn named<'a>(array: &'a Value, name: &str) -> Option<&'a Value> {
+fn find_named<'a>(array: &'a Value, name: &str) -> Option<&'a Value> {
     let mut elements = array.as_array()?.iter();
-    elements.find(|element| element.get("name").is_some_and(|own| own == name))
+    elements.find(|element| element.get("name").is_some_and(|value| value == name))
 }
 
 /// Sets the values of a context's directives in an object.
@@ -191,48 +190,59 @@ pub(super) fn put_all(
 ) -> Result<Value, SutError> {
     for directive in directives.iter().filter(|directive| directive.context.name() == context) {
         let text = &directive.text;
-        let unable = |why: String| SutError::Unable {
-            kind: ProxyKind::Envoy,
-            what: format!("be told `{text}` in `{context}`: {why}"),
-        };
         let at = directive
             .at
             .as_deref()
-            .ok_or_else(|| unable("the row says not where (`at`)".to_owned()))?;
+            .ok_or_else(|| unable(text, context, "the row says not where (`at`)".to_owned()))?;
         let value = serde_json::from_str(text)
-            .map_err(|error| unable(format!("it is no JSON value, {error}")))?;
+            .map_err(|error| unable(text, context, format!("it is no JSON value, {error}")))?;
         put(&mut into, at, value)
-            .ok_or_else(|| unable(format!("there is no place `{at}` for it")))?;
+            .ok_or_else(|| unable(text, context, format!("there is no place `{at}` for it")))?;
     }
     Ok(into)
+}
+
+fn unable(text: &str, context: &str, why: String) -> SutError {
+    SutError::Unable {
+        kind: ProxyKind::Envoy,
+        what: format!("be told `{text}` in `{context}`: {why}"),
+    }
+}
+
+/// Returns the part of a dump of the configuration whose type ends with `kind`.
+pub(super) fn find_config<'c>(configs: &'c [Value], kind: &str) -> Option<&'c Value> {
+    configs.iter().find(|config| {
+        let name = config.get("@type").and_then(Value::as_str);
+        name.is_some_and(|name| name.ends_with(kind))
+    })
 }
 
 /// Sets a value at a JSON pointer (RFC 6901) and creates what is missing on the way: an array for an index, an object
 /// for a name. `None` if something else is in the way.
 fn put(into: &mut Value, pointer: &str, value: Value) -> Option<()> {
-    let mut place = into;
+    let mut target = into;
     for token in pointer.strip_prefix('/')?.split('/') {
-        let token = token.replace("~1", "/").replace("~0", "~");
-        let index = token.parse::<usize>().ok();
-        if place.is_null() {
-            *place = match index {
+        let key = token.replace("~1", "/").replace("~0", "~");
+        let index = key.parse::<usize>().ok();
+        if target.is_null() {
+            *target = match index {
                 Some(_) => Value::Array(Vec::new()),
                 None => Value::Object(Map::new()),
             };
         }
-        place = match place {
-            Value::Object(members) => members.entry(token).or_insert(Value::Null),
+        target = match target {
+            Value::Object(members) => members.entry(key).or_insert(Value::Null),
             Value::Array(elements) => {
-                let index = index.filter(|&index| index < LONGEST)?;
-                if elements.len() <= index {
-                    elements.resize(index + 1, Value::Null);
+                let position = index.filter(|&index| index < LONGEST)?;
+                if elements.len() <= position {
+                    elements.resize(position + 1, Value::Null);
                 }
-                &mut elements[index]
+                &mut elements[position]
             }
             _ => return None,
         };
     }
-    *place = value;
+    *target = value;
     Some(())
 }
 
@@ -245,11 +255,7 @@ mod tests {
 
     #[test]
     fn a_listener_is_known_by_its_address_before_its_name() {
-        let listener = |name: &str, port: u16| {
-            let socket = json!({"address": "127.0.0.1", "port_value": port});
-            json!({"name": name, "address": {"socket_address": socket}})
-        };
-        let listeners = json!([listener(CLEAR, 1), listener("web", 2), listener(TLS, 3)]);
+        let listeners = json!([listener_at(CLEAR, 1), listener_at("web", 2), listener_at(TLS, 3)]);
         let document = Document {
             bootstrap: json!({"static_resources": {"listeners": listeners}}),
             ..Document::default()
@@ -260,53 +266,60 @@ mod tests {
             ("127.0.0.1:9", false, CLEAR),
             ("127.0.0.1:9", true, TLS),
         ] {
-            let met = Met::at(address.parse().unwrap(), is_secure);
-            let found = document.listener(&met).unwrap();
-            assert_eq!(found["name"], expected);
+            let route_match = RouteMatch::at(address.parse().unwrap(), is_secure);
+            let listener = document.listener(&route_match).unwrap();
+            assert_eq!(listener["name"], expected);
         }
+    }
+
+    fn listener_at(name: &str, port: u16) -> Value {
+        let socket = json!({"address": "127.0.0.1", "port_value": port});
+        json!({"name": name, "address": {"socket_address": socket}})
     }
 
     /// The spots of a load select chain, virtual host and route, and by the route the cluster.
     #[test]
     fn of_several_chains_and_routes_those_count_that_a_load_meets() {
-        let manager = |name: &str| {
-            let route = |cluster: &str| json!({"route": {"cluster": cluster}});
-            json!({"filters": [{"typed_config": {
-                "@type": "type.googleapis.com/a.HttpConnectionManager",
-                "stat_prefix": name,
-                "route_config": {"virtual_hosts": [
-                    {"routes": [route("one")]}, {"routes": [route("one"), route("two")]},
-                ]},
-            }}], "transport_socket": {"typed_config": {
-                "@type": "type.googleapis.com/a.DownstreamTlsContext", "name": name,
-            }}})
-        };
         let document = Document {
             bootstrap: json!({"static_resources": {
                 "listeners": [
                     {"name": "other"},
-                    {"name": TLS, "filter_chains": [manager("a"), manager("b")]},
+                    {"name": TLS, "filter_chains": [chain_named("a"), chain_named("b")]},
                 ],
                 "clusters": [{"name": "one"}, {"name": "two", "max": 1}],
             }}),
             ..Document::default()
         };
-        let met = Met::at("127.0.0.1:9".parse().unwrap(), true);
-        let said = |met: &Met| {
-            let of =
-                |context: &str, name: &str| document.context(context, met).unwrap()[name].clone();
-            [of("hcm", "stat_prefix"), of("tls", "name"), of("cluster", "name")]
-        };
-        assert_eq!(said(&met), ["a", "a", "one"]);
+        let route_match = RouteMatch::at("127.0.0.1:9".parse().unwrap(), true);
+        assert_eq!(names_met(&document, &route_match), ["a", "a", "one"]);
         let host = "/static_resources/listeners/0/filter_chains/1/filters/0/typed_config/route_config/\
                     virtual_hosts/1";
-        let spot = |pointer: String| Some(Spot { pointer, ..Spot::default() });
-        let met = Met {
-            server: spot(host.to_owned()),
-            location: spot(format!("{host}/routes/1")),
-            ..met
+        let route_match = RouteMatch {
+            server: spot_at(host.to_owned()),
+            location: spot_at(format!("{host}/routes/1")),
+            ..route_match
         };
-        assert_eq!(said(&met), ["b", "b", "two"]);
+        assert_eq!(names_met(&document, &route_match), ["b", "b", "two"]);
+    }
+
+    fn chain_named(name: &str) -> Value {
+        let [one, two] = ["one", "two"].map(|cluster| json!({"route": {"cluster": cluster}}));
+        json!({"filters": [{"typed_config": {
+            "@type": "type.googleapis.com/a.HttpConnectionManager",
+            "stat_prefix": name,
+            "route_config": {"virtual_hosts": [{"routes": [one]}, {"routes": [one, two]}]},
+        }}], "transport_socket": {"typed_config": {
+            "@type": "type.googleapis.com/a.DownstreamTlsContext", "name": name,
+        }}})
+    }
+
+    fn spot_at(pointer: String) -> Option<Spot> {
+        Some(Spot { pointer, ..Spot::default() })
+    }
+
+    fn names_met(document: &Document, route_match: &RouteMatch) -> [Value; 3] {
+        [("hcm", "stat_prefix"), ("tls", "name"), ("cluster", "name")]
+            .map(|(context, name)| document.context(context, route_match).unwrap()[name].clone())
     }
 
     #[test]

@@ -7,9 +7,9 @@ use weir_configuration::document::{Dialect, effective};
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
-use super::document::Document;
+use super::document::{Document, find_config};
 use super::own;
-use crate::met::{Meeting, Met};
+use crate::route_match::{RequestRoute, RouteMatch};
 use crate::{Configuration, Effective, RunningProxy, SutError, admin};
 
 /// Reads the configuration of a process: its command line from `/server_info`, the rest from `/config_dump`.
@@ -22,10 +22,11 @@ pub(super) fn of_process(
     let dump = json_of("/config_dump", &admin::get(configuration, "/config_dump")?)?;
     let document = Document {
         arguments: info["command_line_options"].clone(),
-        bootstrap: loaded(&dump).ok_or_else(|| unreadable("/config_dump", "has no bootstrap"))?,
+        bootstrap: merge_dump(&dump)
+            .ok_or_else(|| unreadable("/config_dump", "has no bootstrap"))?,
     };
     let nofile = Some(proxy.nofile()?);
-    Ok(read(&document, configuration.met(), catalog, nofile))
+    Ok(read(&document, configuration.route_matches(), catalog, nofile))
 }
 
 /// Reads the configuration that a process would have, from its file.
@@ -41,20 +42,14 @@ pub(super) fn of_file(
         json_of("its configuration", &text)?
     };
     let document = Document { arguments: options(&configuration.arguments), bootstrap };
-    Ok(read(&document, configuration.met(), catalog, None))
+    Ok(read(&document, configuration.route_matches(), catalog, None))
 }
 
 /// Returns the bootstrap of a dump, with the listeners and clusters that are in force. The list of extensions that
 /// Envoy was built with is left out: it is the same for all arms, and thousands of lines long.
-fn loaded(dump: &Value) -> Option<Value> {
+fn merge_dump(dump: &Value) -> Option<Value> {
     let configs = dump.get("configs")?.as_array()?;
-    let part = |kind: &str| {
-        configs.iter().find(|config| {
-            let name = config.get("@type").and_then(Value::as_str);
-            name.is_some_and(|name| name.ends_with(kind))
-        })
-    };
-    let mut bootstrap = part(".BootstrapConfigDump")?.get("bootstrap")?.clone();
+    let mut bootstrap = find_config(configs, ".BootstrapConfigDump")?.get("bootstrap")?.clone();
     bootstrap.as_object_mut()?.remove("node");
     #[rustfmt::skip]
     let rows = [
@@ -63,7 +58,7 @@ fn loaded(dump: &Value) -> Option<Value> {
     ];
     for (kind, list, one, into) in rows {
         // What is empty is left out.
-        let in_force = match part(kind)?.get(list) {
+        let in_force = match find_config(configs, kind)?.get(list) {
             Some(list) => list.as_array()?.as_slice(),
             None => &[],
         };
@@ -82,9 +77,9 @@ fn loaded(dump: &Value) -> Option<Value> {
 /// Converts the words of a command line to the form of `/server_info`.
 fn options(words: &[String]) -> Value {
     let mut options = Map::new();
-    let mut words = words.iter().peekable();
-    while let Some(word) = words.next() {
-        let value = match words.next_if(|next| !next.starts_with("--")) {
+    let mut remaining = words.iter().peekable();
+    while let Some(word) = remaining.next() {
+        let value = match remaining.next_if(|next| !next.starts_with("--")) {
             Some(value) => serde_json::from_str(value).unwrap_or_else(|_| json!(value)),
             None => Value::Bool(true),
         };
@@ -97,7 +92,7 @@ fn options(words: &[String]) -> Value {
 /// line, `/server_info`.
 pub(super) fn told(
     text: String,
-    meeting: &Meeting,
+    meeting: &RequestRoute,
     catalog: &Catalog,
 ) -> Result<Effective, SutError> {
     let mut documents = Vec::new();
@@ -109,21 +104,24 @@ pub(super) fn told(
     }
     let document = super::told::document(&documents, meeting)
         .map_err(|why| unreadable("/config_dump", why))?;
-    let met = Met::at(meeting.at, meeting.is_secure);
-    Ok(read(&document, vec![met], catalog, None))
+    let route_matches = vec![RouteMatch::at(meeting.at, meeting.is_secure)];
+    Ok(read(&document, route_matches, catalog, None))
 }
 
 pub(super) fn read(
     document: &Document,
-    met: Vec<Met>,
+    route_matches: Vec<RouteMatch>,
     catalog: &Catalog,
     nofile: Option<u64>,
 ) -> Effective {
     let Document { arguments, bootstrap } = document;
     let text = json!({"command_line_options": arguments, "bootstrap": bootstrap});
-    let ways: Vec<(bool, Met)> = met.into_iter().map(|met| (met.is_secure, met)).collect();
+    let routes: Vec<(bool, RouteMatch)> =
+        route_matches.into_iter().map(|route_match| (route_match.is_secure, route_match)).collect();
     let (text, rows) = (format!("{text:#}\n"), (catalog, ProxyKind::Envoy));
-    Effective::of_ways(text, rows, &ways, is_of_tls, |row, met| level(row, document, met, nofile))
+    Effective::of_routes(text, rows, &routes, is_of_tls, |row, route_match| {
+        level(row, document, route_match, nofile)
+    })
 }
 
 /// Returns true if a row is about TLS towards clients.
@@ -131,36 +129,43 @@ fn is_of_tls(row: &Parameter) -> bool {
     matches!(&row.effective, EffectiveFrom::Value { context, .. } if context.name() == "tls")
 }
 
-fn level(row: &Parameter, document: &Document, met: &Met, nofile: Option<u64>) -> Option<String> {
-    let found = match &row.effective {
-        EffectiveFrom::Value { context, .. } => match logged(row, document, met) {
+fn level(
+    row: &Parameter,
+    document: &Document,
+    route_match: &RouteMatch,
+    nofile: Option<u64>,
+) -> Option<String> {
+    let value = match &row.effective {
+        EffectiveFrom::Value { context, .. } => match log_level(row, document, route_match) {
             Some(level) => return Some(level),
             None => document
-                .context(context.name(), met)
+                .context(context.name(), route_match)
                 .and_then(|object| effective(Dialect::Envoy, row, object))
                 .map(Value::to_string),
         },
         EffectiveFrom::ProcessLimit { .. } => nofile.map(|limit| limit.to_string()),
         _ => None,
     };
-    row.read_back(found.as_deref()).or(found)
+    row.read_back(value.as_deref()).or(value)
 }
 
 /// Returns the level of a row that switches a log on, if there is a log of any kind (`StdoutAccessLog` has no path) in
 /// the connection manager or its listener.
-fn logged(row: &Parameter, document: &Document, met: &Met) -> Option<String> {
+fn log_level(row: &Parameter, document: &Document, route_match: &RouteMatch) -> Option<String> {
     let mut writes = row.writes.iter();
     let write = writes.find(|write| write.text.contains("{logs}"))?;
     let (list, _) = write.at.as_deref()?.split_once("/0/")?;
-    let is_there = |context: &str| {
-        let logs = document.context(context, met).and_then(|it| it.pointer(list));
-        logs.is_some_and(|logs| match logs {
-            Value::Array(logs) => !logs.is_empty(),
-            logs => !logs.is_null(),
-        })
-    };
-    let is_on = is_there("hcm") || is_there("listener");
+    let is_on = has_log(document, route_match, "hcm", list)
+        || has_log(document, route_match, "listener", list);
     write.only.first().filter(|_| is_on).cloned()
+}
+
+fn has_log(document: &Document, route_match: &RouteMatch, context: &str, list: &str) -> bool {
+    let logs = document.context(context, route_match).and_then(|it| it.pointer(list));
+    logs.is_some_and(|logs| match logs {
+        Value::Array(logs) => !logs.is_empty(),
+        logs => !logs.is_null(),
+    })
 }
 
 fn json_of(what: &str, text: &str) -> Result<Value, SutError> {
@@ -176,29 +181,12 @@ mod tests {
     use super::*;
 
     /// Returns the way to one listener: the one in clear with weir's name.
-    fn anywhere() -> Vec<Met> {
-        vec![Met::at("127.0.0.1:9".parse().unwrap(), false)]
+    fn anywhere() -> Vec<RouteMatch> {
+        vec![RouteMatch::at("127.0.0.1:9".parse().unwrap(), false)]
     }
 
     #[test]
     fn a_log_of_any_kind_is_one() {
-        let manager = |logs: Value| {
-            json!({
-                "@type": "type.googleapis.com/a.HttpConnectionManager", "access_log": logs,
-            })
-        };
-        let of = |manager: Value, logs: Value| {
-            let filters = json!([{"typed_config": manager}]);
-            let listener = json!({
-                "name": "clear", "access_log": logs, "filter_chains": [{"filters": filters}],
-            });
-            let document = Document {
-                bootstrap: json!({"static_resources": {"listeners": [listener]}}),
-                ..Document::default()
-            };
-            let levels = read(&document, anywhere(), &Catalog::builtin(), None).levels;
-            levels["access_log"].clone()
-        };
         let stdout = json!([{"name": "a", "typed_config": {"@type": "type.googleapis.com/b.StdoutAccessLog"}}]);
         let file = json!([{"typed_config": {"path": "/var/log/envoy.log"}}]);
         for (of_manager, of_listener, expected) in [
@@ -208,7 +196,20 @@ mod tests {
             (stdout[0].clone(), json!(null), "on"),
             (json!([]), json!(null), "off"),
         ] {
-            assert_eq!(of(manager(of_manager), of_listener), expected);
+            let manager = json!({
+                "@type": "type.googleapis.com/a.HttpConnectionManager", "access_log": of_manager,
+            });
+            let listener = json!({
+                "name": "clear",
+                "access_log": of_listener,
+                "filter_chains": [{"filters": [{"typed_config": manager}]}],
+            });
+            let document = Document {
+                bootstrap: json!({"static_resources": {"listeners": [listener]}}),
+                ..Document::default()
+            };
+            let levels = read(&document, anywhere(), &Catalog::builtin(), None).levels;
+            assert_eq!(levels["access_log"], expected);
         }
     }
 
@@ -241,8 +242,10 @@ mod tests {
                 ]}}},
             ]},
         ]});
-        let document =
-            Document { arguments: json!({"concurrency": 2}), bootstrap: loaded(&dump).unwrap() };
+        let document = Document {
+            arguments: json!({"concurrency": 2}),
+            bootstrap: merge_dump(&dump).unwrap(),
+        };
         let effective = read(&document, anywhere(), &Catalog::builtin(), None);
         for (id, level) in [
             ("concurrency", "2"),
@@ -270,7 +273,7 @@ mod tests {
             ]},
             {"@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump"},
         ]});
-        let document = Document { arguments: json!({}), bootstrap: loaded(&dump).unwrap() };
+        let document = Document { arguments: json!({}), bootstrap: merge_dump(&dump).unwrap() };
         let levels = read(&document, anywhere(), &Catalog::builtin(), None).levels;
         assert_eq!(levels["backlog"], "99");
         assert_eq!(levels["stats_flush_interval"], "250ms");
@@ -281,7 +284,7 @@ mod tests {
 
     #[test]
     fn of_a_list_the_item_counts_that_a_row_means() {
-        let of = |thresholds: Value| {
+        let levels_of = |thresholds: Value| {
             let document = Document {
                 arguments: json!({}),
                 bootstrap: json!({
@@ -298,10 +301,10 @@ mod tests {
             read(&document, anywhere(), &Catalog::builtin(), None).levels
         };
         let high = json!({"priority": "HIGH", "max_connections": 3});
-        let levels = of(json!([high, {"max_connections": 7}]));
+        let levels = levels_of(json!([high, {"max_connections": 7}]));
         assert_eq!(levels["max_connections"], "7");
         assert_eq!(levels["max_active_downstream_connections"], "9");
-        assert_eq!(of(json!([high]))["max_connections"], "1024");
+        assert_eq!(levels_of(json!([high]))["max_connections"], "1024");
     }
 
     #[test]
@@ -315,7 +318,7 @@ mod tests {
     #[test]
     fn a_dump_of_something_else_is_none() {
         for dump in [json!({}), json!({"configs": []}), json!([1])] {
-            assert_eq!(loaded(&dump), None);
+            assert_eq!(merge_dump(&dump), None);
         }
     }
 }

@@ -68,21 +68,22 @@ impl Layout<'_> {
     }
 
     fn bootstrap(&self, site: &Site<'_>, origin: SocketAddr) -> Result<Value, SutError> {
-        let mut listeners = vec![self.listener(CLEAR, (site, site.listen), None)?];
+        let mut listeners = vec![self.listener(CLEAR, site, site.listen, None)?];
         if let Some(tls) = site.tls {
-            listeners.push(self.listener(TLS, (site, tls.listen), Some(self.tls()?))?);
+            listeners.push(self.listener(TLS, site, tls.listen, Some(self.tls()?))?);
         }
-        let own = json!({
+        let bootstrap = json!({
             "admin": {"address": {"pipe": {"path": ADMIN_SOCKET}}},
             "static_resources": {"listeners": listeners, "clusters": [self.cluster(origin)?]},
         });
-        self.with("bootstrap", own)
+        self.with("bootstrap", bootstrap)
     }
 
     fn listener(
         &self,
         name: &str,
-        (site, listen): (&Site<'_>, SocketAddr),
+        site: &Site<'_>,
+        listen: SocketAddr,
         tls: Option<Value>,
     ) -> Result<Value, SutError> {
         let mut chain = json!({"filters": [{
@@ -93,14 +94,14 @@ impl Layout<'_> {
             chain["transport_socket"] =
                 json!({"name": "envoy.transport_sockets.tls", "typed_config": tls});
         }
-        let own = json!({
+        let listener = json!({
             "name": name,
             // Else its statistics would have its address in their names.
             "stat_prefix": name,
             "address": address(listen),
             "filter_chains": [chain],
         });
-        self.with("listener", own)
+        self.with("listener", listener)
     }
 
     fn hcm(&self, is_logged: bool) -> Result<Value, SutError> {
@@ -114,12 +115,12 @@ impl Layout<'_> {
             .into_iter()
             .chain([router])
             .collect();
-        let mut own = typed(
+        let mut manager = typed(
             "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         );
-        own["stat_prefix"] = json!(STATISTICS);
-        own["http_filters"] = Value::Array(filters);
-        own["route_config"] = json!({"name": CLUSTER, "virtual_hosts": [{
+        manager["stat_prefix"] = json!(STATISTICS);
+        manager["http_filters"] = Value::Array(filters);
+        manager["route_config"] = json!({"name": CLUSTER, "virtual_hosts": [{
             "name": CLUSTER,
             "domains": ["*"],
             "routes": [{
@@ -127,24 +128,24 @@ impl Layout<'_> {
                 "route": self.with("route", json!({"cluster": CLUSTER}))?,
             }],
         }]});
-        let mut own = self.with("hcm", own)?;
+        let mut manager = self.with("hcm", manager)?;
         if is_logged {
             // Behind those of settings, which name the first.
-            match own.get_mut("access_log").and_then(Value::as_array_mut) {
-                Some(others) => others.push(requests::logger()),
-                None => own["access_log"] = json!([requests::logger()]),
+            match manager.get_mut("access_log").and_then(Value::as_array_mut) {
+                Some(logs) => logs.push(requests::logger()),
+                None => manager["access_log"] = json!([requests::logger()]),
             }
         }
-        Ok(own)
+        Ok(manager)
     }
 
     fn tls(&self) -> Result<Value, SutError> {
-        let mut own = typed("envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext");
-        own["common_tls_context"] = json!({"tls_certificates": [{
+        let mut context = typed("envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext");
+        context["common_tls_context"] = json!({"tls_certificates": [{
             "certificate_chain": {"filename": format!("conf/{CERTIFICATE_FILE}")},
             "private_key": {"filename": format!("conf/{KEY_FILE}")},
         }]});
-        self.with("tls", own)
+        self.with("tls", context)
     }
 
     fn cluster(&self, origin: SocketAddr) -> Result<Value, SutError> {
@@ -152,7 +153,7 @@ impl Layout<'_> {
         // HTTP/1.1, as without the extension.
         http["explicit_http_config"] = json!({"http_protocol_options": {}});
         let http = self.with("upstream_http", http)?;
-        let own = json!({
+        let cluster = json!({
             "name": CLUSTER,
             "type": "STATIC",
             "typed_extension_protocol_options": {UPSTREAM_HTTP: http},
@@ -160,7 +161,7 @@ impl Layout<'_> {
                 "lb_endpoints": [{"endpoint": {"address": address(origin)}}],
             }]},
         });
-        self.with("cluster", own)
+        self.with("cluster", cluster)
     }
 }
 

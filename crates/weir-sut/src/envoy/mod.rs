@@ -81,8 +81,8 @@ impl Proxy for Envoy {
     }
 
     fn arguments(&self, configuration: &Configuration) -> Vec<OsString> {
-        let file = configuration.file();
-        let file = file.strip_prefix(configuration.prefix()).unwrap_or(&file);
+        let path = configuration.file();
+        let file = path.strip_prefix(configuration.prefix()).unwrap_or(&path);
         vec![
             "--config-path".into(),
             file.into(),
@@ -152,8 +152,7 @@ fn refusal(said: &str) -> String {
         .lines()
         .filter(|line| !line.starts_with([' ', '{', '}']) && !line.trim().is_empty())
         .map(|line| {
-            let line = line.strip_suffix('{').unwrap_or(line);
-            line.split_whitespace().collect::<Vec<_>>().join(" ")
+            line.strip_suffix('{').unwrap_or(line).split_whitespace().collect::<Vec<_>>().join(" ")
         });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -164,15 +163,14 @@ mod tests {
 
     #[test]
     fn a_refusal_is_shown_without_the_document() {
-        let said =
+        let output =
             "[t][1][critical][main] cannot do  it   (duration   must): {\n \"admin\": {\n }\n}\n";
-        let told = "[t][1][critical][main] cannot do it (duration must):";
-        assert_eq!(refusal(said), told);
-        let installed = || Installed::test(ProxyKind::Envoy, "envoy/1.40.0");
-        let remarks = |line: &str| (MARKS.open)(installed()).unwrap().remarks(line);
+        let expected = "[t][1][critical][main] cannot do it (duration must):";
+        assert_eq!(refusal(output), expected);
+        let proxy = (MARKS.open)(Installed::test(ProxyKind::Envoy, "envoy/1.40.0")).unwrap();
         let line = "[2026-11-21 19:43:18.799][27002][warning][main] [s.cc:1] no limit";
-        assert_eq!(remarks(line), ["[warning][main] [s.cc:1] no limit"]);
-        let none = remarks("[2026-11-21][1][info][main] x");
+        assert_eq!(proxy.remarks(line), ["[warning][main] [s.cc:1] no limit"]);
+        let none = proxy.remarks("[2026-11-21][1][info][main] x");
         assert_eq!(none, Vec::<String>::new());
     }
 }

@@ -7,7 +7,7 @@ use weir_configuration::document::{
     Dialect, Format, adapt_envoy, asked, certificates, change, read, replaced, value,
 };
 use weir_configuration::{
-    Asked, ConfigurationError, ShownCertificate, Source, Surroundings, Wanted,
+    ConfigurationError, RequestOutcome, ShownCertificate, Source, Surroundings, WantedSetting,
 };
 use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
@@ -16,12 +16,12 @@ use super::Envoy;
 use super::layout::arguments;
 use crate::configuration::Configuration;
 use crate::own::Copying;
-use crate::{Language, Own, SutError, Task};
+use crate::{Language, SutError, Task, UserConfiguration};
 
 pub(super) fn write(
     envoy: &Envoy,
     task: &Task<'_>,
-    own: Own<'_>,
+    own: UserConfiguration<'_>,
 ) -> Result<Configuration, SutError> {
     let [user, changed] = envoy.read(own.file, &task.wanted()?)?;
     let copying = Copying::begin(task, own, [user, changed], None)?;
@@ -38,13 +38,17 @@ pub(super) fn write(
 }
 
 impl Language for Envoy {
-    fn read(&self, main: &Path, wanted: &[Wanted<'_>]) -> Result<[Source; 2], SutError> {
+    fn read(&self, main: &Path, wanted: &[WantedSetting<'_>]) -> Result<[Source; 2], SutError> {
         let user = read(main, Dialect::Envoy.format(main))?;
         let changed = change(&user, Dialect::Envoy, wanted)?;
         Ok([user, changed])
     }
 
-    fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
+    fn look_up(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<RequestOutcome>, ConfigurationError> {
         asked(source, Dialect::Envoy, ask)
     }
 

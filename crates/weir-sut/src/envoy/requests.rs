@@ -60,8 +60,8 @@ mod tests {
         assert_eq!(request.end_us, 1_795_460_000_373_456);
         let parts = [Some(30), None, Some(2000), Some(200_000), Some(900)];
         assert_eq!((request.total_us, request.parts_us), (250_000, parts));
-        let kept = parse("weir|1.000000|250|30|-70000|2000|200|9").unwrap();
-        assert_eq!(kept.parts_us[2], Some(0));
+        let reused = parse("weir|1.000000|250|30|-70000|2000|200|9").unwrap();
+        assert_eq!(reused.parts_us[2], Some(0));
         let refused = parse("weir|1.000000|250|30|-|-|-|-").unwrap();
         assert_eq!(refused.parts_us[1..], [None; 4]);
         assert_eq!(parse("weir|1.000000|-|-|-|-|-|-"), None);

@@ -3,41 +3,33 @@
 
 use serde_json::{Value, json};
 
-use super::document::{CLEAR, COMPRESSOR, Document, TLS, first_of, is_gzip, is_on};
-use crate::met::Meeting;
+use super::document::{CLEAR, COMPRESSOR, Document, TLS, find_config, first_of, is_gzip, is_on};
+use crate::route_match::RequestRoute;
 
 /// Builds the document of a dump, in the form of a bootstrap that contains everything. The error names what is missing.
 ///
 /// A Service's port need not be the listener's. Loads reach the listener at their port; otherwise the first listener
 /// that has its routes from the control plane and speaks TLS if the loads do. Only clusters in force are included, not
 /// those that are warming up.
-pub(super) fn document(documents: &[Value], meeting: &Meeting) -> Result<Document, &'static str> {
+pub(super) fn document(
+    documents: &[Value],
+    meeting: &RequestRoute,
+) -> Result<Document, &'static str> {
     let mut dumps = documents.iter();
-    let configs =
-        dumps.find_map(|one| one.get("configs")?.as_array()).map_or(&[][..], Vec::as_slice);
-    let part = |kind: &str| {
-        configs.iter().find(|config| {
-            let name = config.get("@type").and_then(Value::as_str);
-            name.is_some_and(|name| name.ends_with(kind))
-        })
-    };
-    let all = |kind: &str, list: &str, at: &str| -> Vec<Value> {
-        part(kind)
-            .and_then(|part| part.get(list)?.as_array())
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.pointer(at).cloned())
-            .collect()
-    };
-    let mut bootstrap = part(".BootstrapConfigDump")
+    let configs = dumps
+        .find_map(|document| document.get("configs")?.as_array())
+        .map_or(&[][..], Vec::as_slice);
+    let mut bootstrap = find_config(configs, ".BootstrapConfigDump")
         .and_then(|part| part.get("bootstrap"))
         .ok_or("has no bootstrap")?
         .clone();
-    let mut routes = all(".RoutesConfigDump", "dynamic_route_configs", "/route_config");
+    let mut routes =
+        resources(configs, ".RoutesConfigDump", "dynamic_route_configs", "/route_config");
     for routes in &mut routes {
         put_first(routes, meeting);
     }
-    let mut listeners = all(".ListenersConfigDump", "dynamic_listeners", "/active_state/listener");
+    let mut listeners =
+        resources(configs, ".ListenersConfigDump", "dynamic_listeners", "/active_state/listener");
     listeners.retain_mut(|listener| resolve(listener, &routes));
     if listeners.is_empty() {
         return Err("has no listener whose routes come from a control plane");
@@ -47,41 +39,42 @@ pub(super) fn document(documents: &[Value], meeting: &Meeting) -> Result<Documen
         let of_kind =
             listeners.iter().enumerate().filter(|(_, listener)| speaks_tls(listener) == is_secure);
         let of_kind: Vec<usize> = of_kind.map(|(place, _)| place).collect();
-        let met = of_kind
+        let chosen = of_kind
             .iter()
             .find(|place| {
                 let port = listeners[**place].pointer("/address/socket_address/port_value");
                 port == Some(&json!(meeting.at.port()))
             })
             .or(of_kind.first());
-        if let Some(place) = met.copied() {
+        if let Some(place) = chosen.copied() {
             listeners[place]["name"] = json!(name);
         }
     }
-    let clusters = all(".ClustersConfigDump", "dynamic_active_clusters", "/cluster");
+    let clusters = resources(configs, ".ClustersConfigDump", "dynamic_active_clusters", "/cluster");
     bootstrap["static_resources"] = json!({"listeners": listeners, "clusters": clusters});
     bootstrap.as_object_mut().map(|it| it.remove("node"));
     let mut infos = documents.iter();
-    let arguments = infos.find_map(|one| one.get("command_line_options").cloned());
+    let arguments = infos.find_map(|document| document.get("command_line_options").cloned());
     Ok(Document { arguments: arguments.unwrap_or_default(), bootstrap })
 }
 
+fn resources(configs: &[Value], kind: &str, list: &str, pointer: &str) -> Vec<Value> {
+    find_config(configs, kind)
+        .and_then(|config| config.get(list)?.as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.pointer(pointer).cloned())
+        .collect()
+}
+
 /// Moves the virtual host for a load's name to the front, and within it the route for the load's target.
-fn put_first(routes: &mut Value, meeting: &Meeting) {
+fn put_first(routes: &mut Value, meeting: &RequestRoute) {
     let hosts = routes.get_mut("virtual_hosts");
     let Some(hosts) = hosts.and_then(Value::as_array_mut) else {
         return;
     };
-    let domains = |host: &Value| {
-        host.get("domains")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(|domain| matches_host(domain.as_str()?, &meeting.host))
-            .max()
-    };
     // Of several as good the first one counts.
-    hosts.sort_by_key(|host| std::cmp::Reverse(domains(host)));
+    hosts.sort_by_key(|host| std::cmp::Reverse(best_domain(host, &meeting.host)));
     let routes = hosts.first_mut().and_then(|host| host.get_mut("routes"));
     if let Some(routes) = routes.and_then(Value::as_array_mut) {
         let path = meeting.target.split('?').next().unwrap_or_default();
@@ -93,16 +86,24 @@ fn put_first(routes: &mut Value, meeting: &Meeting) {
     }
 }
 
+fn best_domain(host: &Value, name: &str) -> Option<usize> {
+    host.get("domains")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|domain| matches_host(domain.as_str()?, name))
+        .max()
+}
+
 /// Returns how well a domain of a virtual host fits a name: the whole name ranks above the longest end of the name
 /// behind `*`. `None` if it does not fit.
 fn matches_host(domain: &str, host: &str) -> Option<usize> {
-    let host = host.to_ascii_lowercase();
-    let bare = host.split(':').next().unwrap_or_default();
-    let is_it = |name: &str| name == domain;
+    let lowercase = host.to_ascii_lowercase();
+    let bare = lowercase.split(':').next().unwrap_or_default();
     match domain.strip_prefix('*') {
         Some("") => Some(0),
         Some(end) => bare.ends_with(end).then_some(end.len()),
-        None => (is_it(&host) || is_it(bare)).then_some(usize::MAX),
+        None => (lowercase == domain || bare == domain).then_some(usize::MAX),
     }
 }
 
@@ -145,9 +146,8 @@ fn resolve(listener: &mut Value, routes: &[Value]) -> bool {
         }
         let name = config.pointer("/rds/route_config_name").cloned();
         is_met |= name.is_some();
-        let found = routes.iter().find(|routes| routes.get("name") == name.as_ref());
-        if let Some(found) = found {
-            config["route_config"] = found.clone();
+        if let Some(routes) = routes.iter().find(|routes| routes.get("name") == name.as_ref()) {
+            config["route_config"] = routes.clone();
         }
         let filters = config.get("http_filters").and_then(Value::as_array).into_iter().flatten();
         let works: Vec<bool> =
@@ -171,8 +171,7 @@ fn is_of_type(config: &Value, end: &str) -> bool {
 fn speaks_tls(listener: &Value) -> bool {
     let chains = listener.get("filter_chains").and_then(Value::as_array);
     let default = listener.get("default_filter_chain");
-    let mut chains = chains.into_iter().flatten().chain(default);
-    chains.any(|chain| chain.get("transport_socket").is_some())
+    chains.into_iter().flatten().chain(default).any(|chain| chain.get("transport_socket").is_some())
 }
 
 #[cfg(test)]
@@ -215,16 +214,6 @@ mod tests {
 
     /// Returns a dump with three listeners; the first one of the control plane's is for its statistics.
     fn dump() -> Value {
-        let routes = |port: u16| {
-            let route = |prefix: &str, to: &str, timeout: &str| json!({"match": {"prefix": prefix}, "route": {"cluster": to, "timeout": timeout}});
-            json!({"route_config": {"name": format!("routes-{port}"), "virtual_hosts": [
-                {"domains": ["*"], "routes": [route("/", "other", "1s")]},
-                {"domains": ["*.example"], "routes": [route("/", "other", "2s")]},
-                {"domains": ["shop.example"], "routes": [
-                    {"match": {"path_separated_prefix": "/a"}, "route": {"cluster": "other", "timeout": "4s"}},
-                    route("/ap", "app", "3s"), route("/", "other", "5s")]},
-            ]}})
-        };
         let statistics = json!({"active_state": {"listener": {"name": "stats", "filter_chains": [
             {"filters": [{"typed_config": {"@type": "type.googleapis.com/a.HttpConnectionManager",
                 "route_config": {}}}]}]}}});
@@ -237,12 +226,26 @@ mod tests {
                 "dynamic_active_clusters": [cluster("other", 1), cluster("app", 77)],
                 "dynamic_warming_clusters": [cluster("app", 99)]},
             {"@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump",
-                "dynamic_route_configs": [routes(8080), routes(10080), routes(10443)]},
+                "dynamic_route_configs": [routes_of(8080), routes_of(10080), routes_of(10443)]},
         ]})
     }
 
-    fn meeting(at: &str, is_secure: bool, host: &str, target: &str) -> Meeting {
-        Meeting {
+    fn routes_of(port: u16) -> Value {
+        json!({"route_config": {"name": format!("routes-{port}"), "virtual_hosts": [
+            {"domains": ["*"], "routes": [route("/", "other", "1s")]},
+            {"domains": ["*.example"], "routes": [route("/", "other", "2s")]},
+            {"domains": ["shop.example"], "routes": [
+                {"match": {"path_separated_prefix": "/a"}, "route": {"cluster": "other", "timeout": "4s"}},
+                route("/ap", "app", "3s"), route("/", "other", "5s")]},
+        ]}})
+    }
+
+    fn route(prefix: &str, to: &str, timeout: &str) -> Value {
+        json!({"match": {"prefix": prefix}, "route": {"cluster": to, "timeout": timeout}})
+    }
+
+    fn meeting(at: &str, is_secure: bool, host: &str, target: &str) -> RequestRoute {
+        RequestRoute {
             at: at.parse().unwrap(),
             is_secure,
             host: host.to_owned(),
@@ -254,12 +257,11 @@ mod tests {
     fn what_a_control_plane_has_sent_is_read_where_it_is_in_force() {
         let info = json!({"version": "1.40.0", "command_line_options": {"concurrency": 3}});
         let text = format!("{info}\n{}", dump());
-        let told = |at: &str, is_secure, host: &str, target: &str| {
-            let meeting = meeting(at, is_secure, host, target);
-            let found = effective::told(text.clone(), &meeting, &Catalog::builtin());
-            found.unwrap().levels
+        let levels_for = |at: &str, is_secure, host: &str, target: &str| {
+            let request = meeting(at, is_secure, host, target);
+            effective::told(text.clone(), &request, &Catalog::builtin()).unwrap().levels
         };
-        let clear = told("10.96.7.7:80", false, "Shop.example:80", "/app?x");
+        let clear = levels_for("10.96.7.7:80", false, "Shop.example:80", "/app?x");
         for (id, level) in [
             ("concurrency", "3"),
             ("per_connection_buffer_limit", "4k"),
@@ -277,10 +279,10 @@ mod tests {
             ("10.96.7.7:80", false, "a.example", "/", "4k", "2s"),
             ("10.96.7.7:80", false, "elsewhere", "/", "4k", "1s"),
         ] {
-            let found = told(at, is_secure, host, target);
-            assert_eq!(found["per_connection_buffer_limit"], buffer, "{at} {host}");
-            assert_eq!(found["route_timeout"], timeout, "{host}{target}");
-            assert_eq!(found["max_connections"], "1", "{host}{target}");
+            let levels = levels_for(at, is_secure, host, target);
+            assert_eq!(levels["per_connection_buffer_limit"], buffer, "{at} {host}");
+            assert_eq!(levels["route_timeout"], timeout, "{host}{target}");
+            assert_eq!(levels["max_connections"], "1", "{host}{target}");
         }
     }
 
@@ -305,28 +307,28 @@ mod tests {
                 "off",
             ),
         ] {
-            let mut dump = dump();
-            let routes = &mut dump["configs"][3]["dynamic_route_configs"][1]["route_config"];
+            let mut changed = dump();
+            let routes = &mut changed["configs"][3]["dynamic_route_configs"][1]["route_config"];
             routes["typed_per_filter_config"] = of_all;
             let host = &mut routes["virtual_hosts"][2];
             host["typed_per_filter_config"] = of_host;
             host["routes"][2]["typed_per_filter_config"] = of_route;
             let listener =
-                &mut dump["configs"][1]["dynamic_listeners"][1]["active_state"]["listener"];
+                &mut changed["configs"][1]["dynamic_listeners"][1]["active_state"]["listener"];
             let manager = &mut listener["default_filter_chain"]["filters"][0]["typed_config"];
             manager["http_filters"][1]["disabled"] = filter;
-            let meeting = meeting("10.96.7.7:80", false, "shop.example", "/");
-            let found = effective::told(dump.to_string(), &meeting, &Catalog::builtin());
-            assert_eq!(found.unwrap().levels["gzip"], expected, "{dump}");
+            let request = meeting("10.96.7.7:80", false, "shop.example", "/");
+            let effective = effective::told(changed.to_string(), &request, &Catalog::builtin());
+            assert_eq!(effective.unwrap().levels["gzip"], expected, "{changed}");
         }
     }
 
     #[test]
     fn what_is_no_dump_is_told() {
-        let meeting = meeting("1.2.3.4:5", false, "a", "/");
-        let mut without = dump();
-        without["configs"][1] = Value::Null;
-        let without = without.to_string();
+        let request = meeting("1.2.3.4:5", false, "a", "/");
+        let mut partial = dump();
+        partial["configs"][1] = Value::Null;
+        let without = partial.to_string();
         for (text, words) in [
             ("", "has no bootstrap"),
             ("{}", "has no bootstrap"),
@@ -334,8 +336,9 @@ mod tests {
             ("{\"configs\": []}", "has no bootstrap"),
             (&without, "has no listener"),
         ] {
-            let found = effective::told(text.to_owned(), &meeting, &Catalog::builtin());
-            let error = found.unwrap_err().to_string();
+            let error = effective::told(text.to_owned(), &request, &Catalog::builtin())
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(&format!("/config_dump {words}")), "{error}");
         }
     }

@@ -27,7 +27,7 @@ const NOW: [&str; 3] = [
 
 pub(super) fn read(configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
     let [info, stat] = ["show info", "show stat"].map(|line| admin::line(configuration, line));
-    Ok(named(&info?, &stat?, [PROCESS, FRONTEND, BACKEND]))
+    Ok(select_counters(&info?, &stat?, [PROCESS, FRONTEND, BACKEND]))
 }
 
 /// Reads counters and momentary values.
@@ -38,14 +38,17 @@ pub(super) fn sampled(configuration: &Configuration) -> Result<BTreeMap<String, 
 
 /// Parses counters and momentary values from the answers to `show info` and `show stat`.
 pub(crate) fn sampled_of(info: &str, stat: &str) -> BTreeMap<String, u64> {
-    let with_now = |counted: &str, now: &str| format!("{counted}, {now}");
     let [process, frontend, backend] = NOW;
-    let names =
-        [with_now(PROCESS, process), with_now(FRONTEND, frontend), with_now(BACKEND, backend)];
-    named(info, stat, names.each_ref().map(String::as_str))
+    let names = [(PROCESS, process), (FRONTEND, frontend), (BACKEND, backend)]
+        .map(|(counted, now)| format!("{counted}, {now}"));
+    select_counters(info, stat, names.each_ref().map(String::as_str))
 }
 
-fn named(text: &str, stat: &str, [process, frontend, backend]: [&str; 3]) -> BTreeMap<String, u64> {
+fn select_counters(
+    text: &str,
+    stat: &str,
+    [process, frontend, backend]: [&str; 3],
+) -> BTreeMap<String, u64> {
     let mut all: BTreeMap<String, u64> =
         process.split(", ").filter_map(|name| Some((name.to_owned(), info(text, name)?))).collect();
     add_stat(&mut all, stat, frontend, backend);
@@ -53,10 +56,10 @@ fn named(text: &str, stat: &str, [process, frontend, backend]: [&str; 3]) -> BTr
 }
 
 fn add_stat(all: &mut BTreeMap<String, u64>, text: &str, frontend: &str, backend: &str) {
-    let wholes = [("FRONTEND", "frontend", frontend), ("BACKEND", "backend", backend)];
+    let sides = [("FRONTEND", "frontend", frontend), ("BACKEND", "backend", backend)];
     for row in stat(text) {
-        for (whole, prefix, names) in wholes {
-            for name in names.split(", ").filter(|_| is_of(&row, whole)) {
+        for (side, prefix, names) in sides {
+            for name in names.split(", ").filter(|_| is_of(&row, side)) {
                 if let Some(count) = row.get(name).and_then(|count| count.parse::<u64>().ok()) {
                     *all.entry(format!("{prefix}.{name}")).or_default() += count;
                 }

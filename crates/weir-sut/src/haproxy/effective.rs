@@ -8,9 +8,9 @@ use weir_configuration::{Source, SourceFile};
 use weir_model::study::{ProxyKind, Settings};
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
+use super::route::Route;
 use super::runtime::{Row, info, is_of, pool_size, stat};
-use super::way::Way;
-use crate::met::Met;
+use crate::route_match::RouteMatch;
 use crate::{Configuration, Effective, RunningProxy, SutError, admin};
 
 /// Keywords of `global` that `show info` reports, with their names there.
@@ -26,37 +26,40 @@ pub(super) fn read(
     proxy: Option<&RunningProxy>,
     catalog: &Catalog,
 ) -> Result<Effective, SutError> {
-    let file = |(name, text): (String, String)| SourceFile { path: name.into(), text };
-    let source = Source::new(configuration.texts()?.into_iter().map(file).collect());
+    let files = configuration.texts()?.into_iter();
+    let source =
+        Source::new(files.map(|(name, text)| SourceFile { path: name.into(), text }).collect());
     let tree = Tree::parse(&source)?;
-    let met = configuration.met().into_iter();
-    let ways = met.map(|met| (met.is_secure, Way::of(&tree, &met)));
-    let mut ways: Vec<(bool, Way)> = ways.collect();
+    let mut routes: Vec<(bool, Route)> = configuration
+        .route_matches()
+        .into_iter()
+        .map(|route_match| (route_match.is_secure, Route::of(&tree, &route_match)))
+        .collect();
     let texts: Vec<&str> = source.files.iter().map(|file| &*file.text).collect();
     let mut text = texts.join("\n");
     if proxy.is_some() {
         let info = admin::line(configuration, "show info")?;
         let pools = admin::line(configuration, "show pools")?;
-        let told = admin::line(configuration, "show stat")?;
-        for (_, way) in &mut ways {
-            way.told(&info, &pools);
-            way.told_of_proxies(&stat(&told));
+        let statistics = admin::line(configuration, "show stat")?;
+        for (_, route) in &mut routes {
+            route.add_process_settings(&info, &pools);
+            route.add_proxy_settings(&stat(&statistics));
         }
         text += &format!("\n# show info\n{}", as_comment(&info));
     }
     let rows = (catalog, ProxyKind::Haproxy);
-    Ok(Effective::of_ways(text, rows, &ways, is_of_tls, level))
+    Ok(Effective::of_routes(text, rows, &routes, is_of_tls, level))
 }
 
 /// Reads the levels of a proxy that weir did not start from its files, with the total of connections that the servers
 /// of its backend may have.
-pub(super) fn of_files(source: &Source, met: &Met) -> Result<Settings, SutError> {
-    let way = Way::of(&Tree::parse(source)?, met);
+pub(super) fn of_files(source: &Source, route_match: &RouteMatch) -> Result<Settings, SutError> {
+    let route = Route::of(&Tree::parse(source)?, route_match);
     let servers =
-        (way.origin_side.iter()).filter(|line| line.starts_with("server ")).count() as u64;
+        (route.origin_side.iter()).filter(|line| line.starts_with("server ")).count() as u64;
     let rows = (&Catalog::builtin(), ProxyKind::Haproxy);
-    let ways = [(met.is_secure, way)];
-    let mut levels = Effective::of_ways(String::new(), rows, &ways, is_of_tls, level).levels;
+    let routes = [(route_match.is_secure, route)];
+    let mut levels = Effective::of_routes(String::new(), rows, &routes, is_of_tls, level).levels;
     let maxconn = levels.get("server_maxconn").map(|most| most.parse::<u64>());
     if let Some(Ok(maxconn @ 1..)) = maxconn {
         let most = (maxconn * servers).to_string();
@@ -74,8 +77,8 @@ fn as_comment(text: &str) -> String {
     text.lines().filter(|line| !line.is_empty()).map(|line| format!("# {line}\n")).collect()
 }
 
-impl Way {
-    fn told(&mut self, of_process: &str, pools: &str) {
+impl Route {
+    fn add_process_settings(&mut self, of_process: &str, pools: &str) {
         let numbers =
             TOLD.iter().filter_map(|(keyword, name)| Some((*keyword, info(of_process, name)?)));
         let size = pool_size(pools, "buffer").map(|size| ("tune.bufsize", size));
@@ -83,52 +86,57 @@ impl Way {
         self.global.splice(..0, lines);
     }
 
-    fn told_of_proxies(&mut self, rows: &[Row<'_>]) {
-        let of = |name: &str| {
-            let name = name.to_owned();
-            rows.iter().filter(move |row| row.get("pxname") == Some(&&*name))
-        };
-        let frontend = of(&self.frontend).find(|row| is_of(row, "FRONTEND"));
-        let limit = frontend.and_then(|row| row.get("slim"));
-        let limit = limit.map(|limit| format!("maxconn {limit}"));
+    fn add_proxy_settings(&mut self, rows: &[Row<'_>]) {
+        let frontend = rows
+            .iter()
+            .find(|row| row.get("pxname") == Some(&&*self.frontend) && is_of(row, "FRONTEND"));
+        let limit =
+            frontend.and_then(|row| row.get("slim")).map(|limit| format!("maxconn {limit}"));
         self.client_side.splice(..0, limit);
 
-        let server =
-            of(&self.backend).find(|row| !is_of(row, "FRONTEND") && !is_of(row, "BACKEND"));
-        let told = TOLD_OF_SERVER
-            .iter()
-            .filter_map(|(option, field)| Some(format!(" {option} {}", server?.get(field)?)));
-        self.server.extend(told);
+        let server = rows.iter().find(|row| {
+            row.get("pxname") == Some(&&*self.backend)
+                && !is_of(row, "FRONTEND")
+                && !is_of(row, "BACKEND")
+        });
+        self.server.extend(
+            TOLD_OF_SERVER
+                .iter()
+                .filter_map(|(option, field)| Some(format!(" {option} {}", server?.get(field)?))),
+        );
     }
 }
 
-fn level(row: &Parameter, way: &Way) -> Option<String> {
+fn level(row: &Parameter, route: &Route) -> Option<String> {
     let EffectiveFrom::Directive { name, context } = &row.effective else {
         return None;
     };
     match context.name() {
-        "bind" => row.read_back(option(row, &way.bind).as_deref()),
-        "server" => row.read_back(option(row, &way.server).as_deref()),
-        section => directive(row, &way.lines(section, name), name),
+        "bind" => row.read_back(option(row, &route.bind).as_deref()),
+        "server" => row.read_back(option(row, &route.server).as_deref()),
+        section => directive(row, &route.lines(section, name), name),
     }
 }
 
 /// Returns the level of a row that is a line of its section; the earliest line takes precedence. A line that no level
 /// leads to is returned as it stands, unless it begins like many others do.
 fn directive(row: &Parameter, lines: &[&str], name: &str) -> Option<String> {
-    let known = lines.iter().find_map(|line| row.read_back(Some(line)));
     let strange = lines.first().filter(|_| name != "option");
-    known.or_else(|| strange.map(|line| (*line).to_owned())).or_else(|| row.read_back(None))
+    lines
+        .iter()
+        .find_map(|line| row.read_back(Some(line)))
+        .or_else(|| strange.map(|line| (*line).to_owned()))
+        .or_else(|| row.read_back(None))
 }
 
 /// Returns the words of a row on a line; the last ones take precedence.
 fn option(row: &Parameter, line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     row.writes.iter().find_map(|write| {
-        let own: Vec<&str> = write.text.split_ascii_whitespace().collect();
-        let mut places = words.windows(own.len().max(1)).rev();
-        let found = places.find(|place| place.first() == own.first())?;
-        Some(found.join(" "))
+        let option: Vec<&str> = write.text.split_ascii_whitespace().collect();
+        let mut windows = words.windows(option.len().max(1)).rev();
+        let window = windows.find(|window| window.first() == option.first())?;
+        Some(window.join(" "))
     })
 }
 
@@ -139,28 +147,32 @@ mod tests {
     use weir_configuration::Spot;
 
     use super::*;
-    use crate::met::Met;
+    use crate::route_match::RouteMatch;
 
     const ASKED: &str = "127.0.0.1:18080";
 
-    fn levels(text: &str, told: &str) -> BTreeMap<String, String> {
-        of_ways(text, told, vec![Met::at(ASKED.parse().unwrap(), false)])
+    fn read_levels(text: &str, told: &str) -> BTreeMap<String, String> {
+        of_routes(text, told, vec![RouteMatch::at(ASKED.parse().unwrap(), false)])
     }
 
-    fn of_ways(text: &str, told: &str, met: Vec<Met>) -> BTreeMap<String, String> {
+    fn of_routes(
+        text: &str,
+        told: &str,
+        route_matches: Vec<RouteMatch>,
+    ) -> BTreeMap<String, String> {
         let source =
             Source::new(vec![SourceFile { path: "haproxy.cfg".into(), text: text.to_owned() }]);
         let tree = Tree::parse(&source).unwrap();
-        let ways: Vec<(bool, Way)> = met
+        let routes: Vec<(bool, Route)> = route_matches
             .into_iter()
-            .map(|met| {
-                let mut way = Way::of(&tree, &met);
-                way.told_of_proxies(&stat(told));
-                (met.is_secure, way)
+            .map(|route_match| {
+                let mut route = Route::of(&tree, &route_match);
+                route.add_proxy_settings(&stat(told));
+                (route_match.is_secure, route)
             })
             .collect();
         let rows = (&Catalog::builtin(), ProxyKind::Haproxy);
-        Effective::of_ways(String::new(), rows, &ways, is_of_tls, level).levels
+        Effective::of_routes(String::new(), rows, &routes, is_of_tls, level).levels
     }
 
     #[test]
@@ -169,8 +181,8 @@ mod tests {
                             backend b\n server s1 127.0.0.1:1MOST\n server s2 127.0.0.1:2MOST\n";
         for (most, expected) in [(" maxconn 4", Some("8")), (" maxconn 0", None), ("", None)] {
             let file = SourceFile { path: "haproxy.cfg".into(), text: TEXT.replace("MOST", most) };
-            let met = Met::at(ASKED.parse().unwrap(), false);
-            let levels = of_files(&Source::new(vec![file]), &met).unwrap();
+            let route_match = RouteMatch::at(ASKED.parse().unwrap(), false);
+            let levels = of_files(&Source::new(vec![file]), &route_match).unwrap();
             let all = levels.get("origin_max_connections").map(String::as_str);
             assert_eq!(all, expected, "{most}");
         }
@@ -186,17 +198,17 @@ mod tests {
                     timeout client 7s\n    use_backend two if { path_beg /two }\n    default_backend one\n\
                     backend one\n    http-reuse never\n    server a 127.0.0.1:1\n\
                     backend two\n    http-reuse always\n    server a 127.0.0.1:1\n";
-        let clear = Met::at(ASKED.parse().unwrap(), false);
-        let secure = Met {
+        let clear = RouteMatch::at(ASKED.parse().unwrap(), false);
+        let secure = RouteMatch {
             location: Some(Spot { name: "backend two".to_owned(), ..Spot::default() }),
-            ..Met::at("127.0.0.1:18443".parse().unwrap(), true)
+            ..RouteMatch::at("127.0.0.1:18443".parse().unwrap(), true)
         };
-        for (met, expected) in [
+        for (route_matches, expected) in [
             (vec![clear.clone()], ["5", "5s", "never", "TLSv1.2"]),
             (vec![secure.clone()], ["7", "7s", "always", "TLSv1.3"]),
             (vec![clear, secure], ["5 and 7", "5s and 7s", "never and always", "TLSv1.3"]),
         ] {
-            let levels = of_ways(text, "", met);
+            let levels = of_routes(text, "", route_matches);
             let ids = ["backlog", "timeout_client", "http_reuse", "ssl_min_ver"];
             assert_eq!(ids.map(|id| &*levels[id]), expected);
         }
@@ -237,9 +249,9 @@ backend app
     default-server pool-purge-delay 7s
     server one 127.0.0.1:1 maxconn 9
 ";
-        let told = "# pxname,svname,slim,\nfirst,FRONTEND,1,\nweb,FRONTEND,900,\nother,other,5,\n\
+        let statistics = "# pxname,svname,slim,\nfirst,FRONTEND,1,\nweb,FRONTEND,900,\nother,other,5,\n\
                     app,one,8,\n";
-        let levels = levels(text, told);
+        let levels = read_levels(text, statistics);
         for (id, level) in [
             ("timeout_client", "30s"),
             ("timeout_server", "11s"),
@@ -259,7 +271,7 @@ backend app
     fn servers_of_a_template_are_servers() {
         let text = "listen web\n    bind 127.0.0.1:18080\n    default-server maxqueue 4\n    \
                     server-template app 1-3 127.0.0.1:1 maxconn 9\n    server b 127.0.0.1:1 maxconn 2\n";
-        let levels = levels(text, "");
+        let levels = read_levels(text, "");
         assert_eq!(levels["server_maxconn"], "9");
         assert_eq!(levels["server_maxqueue"], "4");
     }
@@ -269,15 +281,15 @@ backend app
         let global = "global\n    ssl-default-bind-options no-tls-tickets ssl-min-ver TLSv1.2\n    \
                       ssl-default-bind-options prefer-client-ciphers ssl-min-ver TLSv1.0\n";
         let listen = "listen web\n    bind 127.0.0.1:18080 ssl crt a.pem";
-        let of = |options: &str| levels(&format!("{global}{listen}{options}\n"), "");
-        let of_all = of("");
+        let of_all = read_levels(&format!("{global}{listen}\n"), "");
         assert_eq!(of_all["ssl_min_ver"], "TLSv1.0");
         assert_eq!(of_all["ssl_session_tickets"], "off");
         assert_eq!(of_all["ssl_prefer_server_ciphers"], "off");
-        let of_one = of(" ssl-min-ver TLSv1.3 ssl-max-ver TLSv1.3");
+        let options = " ssl-min-ver TLSv1.3 ssl-max-ver TLSv1.3";
+        let of_one = read_levels(&format!("{global}{listen}{options}\n"), "");
         assert_eq!(of_one["ssl_min_ver"], "TLSv1.3", "the line's own");
         assert_eq!(of_one["ssl_max_ver"], "TLSv1.3");
-        let none = levels(&format!("{listen}\n"), "");
+        let none = read_levels(&format!("{listen}\n"), "");
         assert_eq!(none["ssl_session_tickets"], "on");
     }
 
@@ -285,7 +297,7 @@ backend app
     fn a_listen_is_both_sides_and_a_default_is_said_by_nobody() {
         let text = "defaults\n    mode http\n    http-reuse always\nlisten web\n    bind 127.0.0.1:18080\n    \
                     http-reuse aggressive\n    timeout client  3s # soon\n    server a 127.0.0.1:1\n";
-        let levels = levels(text, "");
+        let levels = read_levels(text, "");
         assert_eq!(levels["http_reuse"], "aggressive");
         assert_eq!(levels["timeout_client"], "3s");
         let catalog = Catalog::builtin();

@@ -91,14 +91,14 @@ impl Layout {
             let (name, group) = (&user.name, &user.group);
             [format!("user {name}"), format!("group {group}")]
         });
-        let own = [
+        let settings = [
             format!("stats socket unix@{ADMIN_SOCKET} mode 600 level admin"),
             format!("hard-stop-after {HARD_STOP_AFTER}"),
         ];
         // Else it would listen beside another program of the same user that sets SO_REUSEPORT, and
         // the kernel would share the connections out among them.
         let alone = (!self.shares_port()).then(|| "noreuseport".to_owned());
-        user.chain(own).chain(alone).chain(self.lines("global"))
+        user.chain(settings).chain(alone).chain(self.lines("global"))
     }
 
     fn frontend(&self, site: &Site<'_>) -> impl Iterator<Item = String> {
@@ -109,10 +109,13 @@ impl Layout {
             format!("bind {} ssl crt {certificate}{options}", tls.listen)
         });
         let has_log = self.of("defaults").any(|line| line.starts_with("log "));
-        let log = [requests::LOG, requests::FORMAT].into_iter();
         // Another log would have each line twice.
-        let log = log.skip(usize::from(has_log)).map(str::to_owned);
-        let log: Vec<String> = log.filter(|_| site.request_log).collect();
+        let log: Vec<String> = [requests::LOG, requests::FORMAT]
+            .into_iter()
+            .skip(usize::from(has_log))
+            .map(str::to_owned)
+            .filter(|_| site.request_log)
+            .collect();
         // The one in clear stands first: options are read back from it.
         std::iter::once(clear)
             .chain(tls)

@@ -14,9 +14,9 @@ mod effective;
 mod layout;
 mod own;
 mod requests;
+mod route;
 mod running;
 mod runtime;
-mod way;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weir_configuration::haproxy::{Tree, adapt, asked, certificates, change, read, replaced};
 use weir_configuration::{
-    Asked, ConfigurationError, ShownCertificate, Source, Surroundings, Wanted,
+    ConfigurationError, RequestOutcome, ShownCertificate, Source, Surroundings, WantedSetting,
 };
 use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
@@ -14,12 +14,12 @@ use super::layout::{ACCESS_LOG, USERS, offer_key};
 use crate::configuration::Configuration;
 use crate::own::Copying;
 use crate::user::{Id, WorkerUser};
-use crate::{Language, Own, SutError, Task};
+use crate::{Language, SutError, Task, UserConfiguration};
 
 pub(super) fn write(
     haproxy: &Haproxy,
     task: &Task<'_>,
-    own: Own<'_>,
+    own: UserConfiguration<'_>,
 ) -> Result<Configuration, SutError> {
     let [user, changed] = haproxy.read(own.file, &task.wanted()?)?;
     let worker = worker_of(&changed)?;
@@ -41,13 +41,17 @@ pub(super) fn write(
 }
 
 impl Language for Haproxy {
-    fn read(&self, main: &Path, wanted: &[Wanted<'_>]) -> Result<[Source; 2], SutError> {
+    fn read(&self, main: &Path, wanted: &[WantedSetting<'_>]) -> Result<[Source; 2], SutError> {
         let user = read(main)?;
         let changed = change(&user, wanted)?;
         Ok([user, changed])
     }
 
-    fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
+    fn look_up(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<RequestOutcome>, ConfigurationError> {
         asked(source, ask)
     }
 
@@ -79,8 +83,7 @@ impl Language for Haproxy {
 /// Returns the user that the workers become.
 fn worker_of(source: &Source) -> Result<Option<WorkerUser>, SutError> {
     let tree = Tree::parse(source)?;
-    let globals = || tree.of_kind("global");
-    let statements = || globals().flat_map(|(_, section)| &section.statements);
+    let statements = || tree.of_kind("global").flat_map(|(_, section)| &section.statements);
     // The first of either counts.
     let [user, group] = [("user", "uid"), ("group", "gid")].map(|(name, number)| {
         statements().find_map(|statement| match statement.word(0) {

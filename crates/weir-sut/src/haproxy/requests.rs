@@ -10,14 +10,17 @@ pub(super) const LOG: &str = "log stdout format raw local0";
 
 pub(super) fn parse(line: &str) -> Option<LoggedRequest> {
     let [end, total, parts @ ..] = words::<7>(line)?;
-    // -1: it did not come to that. With `option logasap` there is a sign before others.
-    let us = |word: &str| word.parse::<u64>().ok()?.checked_mul(1000);
     Some(LoggedRequest {
         end_us: end.parse().ok()?,
-        total_us: us(total)?,
-        parts_us: parts.map(us),
+        total_us: parse_us(total)?,
+        parts_us: parts.map(parse_us),
         stands_for: 1000,
     })
+}
+
+/// Parses a time. -1: it did not come to that. With `option logasap` there is a sign before others.
+fn parse_us(word: &str) -> Option<u64> {
+    word.parse::<u64>().ok()?.checked_mul(1000)
 }
 
 #[cfg(test)]

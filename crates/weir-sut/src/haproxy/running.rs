@@ -6,8 +6,8 @@ use weir_configuration::{Source, haproxy};
 
 use super::counters::sampled_of;
 use super::effective;
-use crate::met::Met;
 use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
+use crate::route_match::RouteMatch;
 
 pub(super) const RUNNING: Running = Running {
     find,
@@ -46,7 +46,7 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
             });
         }
     }
-    let settings = effective::of_files(&source, &Met::at(address, false))
+    let settings = effective::of_files(&source, &RouteMatch::at(address, false))
         .map_err(|error| error.to_string())?;
     Ok(Offers { error_log: None, logs_warnings: None, settings, idle: Vec::new(), endpoint })
 }

@@ -238,7 +238,7 @@ impl Layout<'_> {
     fn files(&self, text: &mut String) {
         let files = self.prefix.join("files");
         line(text, 0, "\nDirectoryIndex index.html index.htm");
-        line(text, 0, &format!("<Directory {}>", quoted(&files)));
+        line(text, 0, &format!("<Directory {}>", quote(&files)));
         line(text, 1, "Require all granted");
         self.context(text, 1, "directory");
         line(text, 0, "</Directory>");
@@ -279,9 +279,8 @@ fn line(text: &mut String, depth: usize, directive: &str) {
 }
 
 /// Quotes a path as one word.
-fn quoted(path: &Path) -> String {
-    let path = path.to_string_lossy();
-    format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
+fn quote(path: &Path) -> String {
+    format!("\"{}\"", path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub(super) fn read(text: String, catalog: &Catalog, nofile: Option<u64>) -> Effe
 }
 
 fn level(row: &Parameter, lines: &[Line<'_>], nofile: Option<u64>) -> Option<String> {
-    let found = match &row.effective {
+    let values = match &row.effective {
         EffectiveFrom::Directive { name, context } => {
             let of_context = texts(lines, context.name());
             of_context.filter(|text| is_named(text, name)).collect()
@@ -65,9 +65,9 @@ fn level(row: &Parameter, lines: &[Line<'_>], nofile: Option<u64>) -> Option<Str
         | EffectiveFrom::Transport { .. } => Vec::new(),
     };
     // The last one counts. Of those that go together (LoadModule) only some are the row's.
-    let known = found.iter().rev().find_map(|text| row.read_back(Some(text)));
-    match found.last() {
-        Some(last) => known.or_else(|| Some(last.clone())),
+    let level = values.iter().rev().find_map(|text| row.read_back(Some(text)));
+    match values.last() {
+        Some(last) => level.or_else(|| Some(last.clone())),
         None => row.read_back(None),
     }
 }
@@ -92,8 +92,7 @@ fn parse(text: &str) -> Vec<Line<'_>> {
         } else if let Some(head) = text.strip_prefix('<') {
             sections.push(head.trim_end_matches('>'));
         } else {
-            let sections = sections.clone();
-            lines.push(Line { sections, text });
+            lines.push(Line { sections: sections.clone(), text });
         }
     }
     lines
@@ -101,9 +100,11 @@ fn parse(text: &str) -> Vec<Line<'_>> {
 
 /// Returns the directives of a context, in order.
 fn texts(lines: &[Line<'_>], context: &str) -> impl Iterator<Item = String> {
-    let is_files = |head: &str| head.starts_with("Directory ") && head != "Directory \"/\"";
     let of_context = lines.iter().filter(move |line| match context {
-        "directory" => matches!(line.sections[..], [head] if is_files(head)),
+        "directory" => matches!(
+            line.sections[..],
+            [head] if head.starts_with("Directory ") && head != "Directory \"/\""
+        ),
         "proxy" => line.sections.is_empty() && line.text.starts_with(ORIGIN),
         // Sections that ask for a module are gone when httpd has read them.
         _ => line.sections.is_empty(),
@@ -116,8 +117,7 @@ fn texts(lines: &[Line<'_>], context: &str) -> impl Iterator<Item = String> {
 
 /// Returns true if a directive, or a parameter of a worker, has this name, which may be several words.
 fn is_named(text: &str, name: &str) -> bool {
-    let rest = text.strip_prefix(name);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=']))
+    text.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '=']))
 }
 
 #[cfg(test)]

@@ -36,15 +36,10 @@ pub(super) struct Modules {
 impl Modules {
     /// Queries a program for its modules.
     pub(super) fn of(program: &Path) -> Result<Modules, SutError> {
-        let ask = |arguments: &[&str]| {
-            let mut command = command(program);
-            command.args(arguments);
-            Ok::<String, SutError>(words(&output(command)?))
-        };
-        let built_in = built_in(&ask(&["-l"])?);
+        let list = ask(program, &["-l"])?;
         // Not its own configuration, which may be missing or the service's.
-        let build = ask(&["-V", "-f", "/dev/null"])?;
-        Ok(Modules { built_in, folder: folder(program, root_of(&build)) })
+        let build = ask(program, &["-V", "-f", "/dev/null"])?;
+        Ok(Modules { built_in: built_in(&list), folder: folder(program, root_of(&build)) })
     }
 
     /// Returns the directives that load the modules that are not built in, without the MPM.
@@ -88,17 +83,23 @@ fn root_of(build: &str) -> Option<&Path> {
     rest.split('"').next().map(Path::new)
 }
 
+fn ask(program: &Path, arguments: &[&str]) -> Result<String, SutError> {
+    let mut asking = command(program);
+    asking.args(arguments);
+    Ok(words(&output(asking)?))
+}
+
 fn folder(program: &Path, root: Option<&Path>) -> Option<PathBuf> {
     let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
     let above = real.parent().and_then(Path::parent);
     let system = [Path::new("/usr"), Path::new("/usr/local")];
-    let known = above
+    let usual = above
         .into_iter()
         .chain(system)
         .flat_map(|above| FOLDERS.split(", ").map(move |folder| above.join(folder)));
     root.map(|root| root.join("modules"))
         .into_iter()
-        .chain(known)
+        .chain(usual)
         .find(|folder| folder.join(SIGN).is_file())
 }
 

@@ -24,29 +24,22 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
     let printed = process.printed(&["-V"])?;
     let root = (process.values(&["-d"]).last())
         .map(|path| process.path(path))
-        .or_else(|| defined(&printed, "HTTPD_ROOT").map(PathBuf::from))
+        .or_else(|| find_definition(&printed, "HTTPD_ROOT").map(PathBuf::from))
         .unwrap_or_else(|| PathBuf::from("/etc/apache2"));
     let main = (process.values(&["-f"]).last())
         .map(|path| root.join(path))
-        .or_else(|| Some(root.join(defined(&printed, "SERVER_CONFIG_FILE")?)))
+        .or_else(|| Some(root.join(find_definition(&printed, "SERVER_CONFIG_FILE")?)))
         .unwrap_or_else(|| root.join("apache2.conf"));
     let mut lines = Vec::new();
     lines_of(&main, &root, DEEPEST, &mut lines)?;
-    let value = |name: &str| {
-        let mut found = lines.iter().rev().filter_map(|line| {
-            let (own, value) = line.split_once(char::is_whitespace)?;
-            own.eq_ignore_ascii_case(name).then(|| value.trim().trim_matches('"').to_owned())
-        });
-        found.next()
-    };
-    let log =
-        value("ErrorLog").filter(|log| !log.starts_with(['|', '$']) && !log.contains("syslog"));
-    let settings =
-        value("MaxRequestWorkers").map(|level| ("max_request_workers".to_owned(), level));
+    let log = last_value(&lines, "ErrorLog")
+        .filter(|log| !log.starts_with(['|', '$']) && !log.contains("syslog"));
+    let settings = last_value(&lines, "MaxRequestWorkers")
+        .map(|level| ("max_request_workers".to_owned(), level));
     let none = "its configuration has no location with the handler `server-status`";
     Ok(Offers {
         error_log: log.map(|log| root.join(log)),
-        logs_warnings: value("LogLevel").map(|level| !level.starts_with("error")),
+        logs_warnings: last_value(&lines, "LogLevel").map(|level| !level.starts_with("error")),
         settings: settings.into_iter().collect(),
         idle: Vec::new(),
         endpoint: server_status(&lines)
@@ -58,8 +51,15 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
     })
 }
 
+fn last_value(lines: &[String], name: &str) -> Option<String> {
+    lines.iter().rev().find_map(|line| {
+        let (directive, value) = line.split_once(char::is_whitespace)?;
+        directive.eq_ignore_ascii_case(name).then(|| value.trim().trim_matches('"').to_owned())
+    })
+}
+
 /// Returns a path that a program was built with, from its output of `-V`: ` -D HTTPD_ROOT="/etc/apache2"`.
-fn defined(printed: &str, name: &str) -> Option<String> {
+fn find_definition(printed: &str, name: &str) -> Option<String> {
     printed.lines().find_map(|line| {
         let value = line.trim().strip_prefix("-D ")?.strip_prefix(name)?;
         let quoted = value.strip_prefix("=\"")?.strip_suffix('"')?;
@@ -145,11 +145,14 @@ mod tests {
 
     #[test]
     fn httpd_is_asked_where_its_status_is() {
-        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
         let text = "<Location \"/server-status\">\nSetHandler server-status\n</Location>";
-        let found = server_status(&lines(text));
-        assert_eq!(found.as_deref(), Some("/server-status"));
+        let path = server_status(&split_lines(text));
+        assert_eq!(path.as_deref(), Some("/server-status"));
         let text = "<Location /a>\n</Location>\nSetHandler server-status";
-        assert_eq!(server_status(&lines(text)), None);
+        assert_eq!(server_status(&split_lines(text)), None);
+    }
+
+    fn split_lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
     }
 }

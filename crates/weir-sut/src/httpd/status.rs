@@ -27,8 +27,8 @@ const TROUBLES: [&str; 5] = [":warn]", ":error]", ":crit]", ":alert]", ":emerg]"
 /// Reads the running configuration, as directives.
 pub(super) fn configuration(configuration: &Configuration) -> Result<String, SutError> {
     let page = get(configuration, &format!("{CONFIGURATION}?config"))?;
-    let status = status(configuration)?;
-    Ok(with_mpm(field(&status, "ServerMPM"), &directives(&page)))
+    let status_page = status(configuration)?;
+    Ok(with_mpm(field(&status_page, "ServerMPM"), &directives(&page)))
 }
 
 /// Reads all counters.
@@ -58,19 +58,20 @@ fn status(configuration: &Configuration) -> Result<String, SutError> {
 }
 
 fn get(configuration: &Configuration, target: &str) -> Result<String, SutError> {
-    let ask = || -> io::Result<String> {
-        // Where all threads are busy, it waits for one.
-        let until = Instant::now() + admin::PATIENCE;
-        let mut stream = TimedStream::to_address(&configuration.listen(), until)?;
-        let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(head.as_bytes())?;
-        admin::answer(stream, admin::MOST)
-    };
-    ask().map_err(|source| SutError::Admin {
+    fetch(configuration, target).map_err(|source| SutError::Admin {
         kind: ProxyKind::Httpd,
         asked: target.to_owned(),
         source,
     })
+}
+
+fn fetch(configuration: &Configuration, target: &str) -> io::Result<String> {
+    // Where all threads are busy, it waits for one.
+    let until = Instant::now() + admin::PATIENCE;
+    let mut stream = TimedStream::to_address(&configuration.listen(), until)?;
+    let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
+    admin::answer(stream, admin::MOST)
 }
 
 /// Returns the value of a line `name: value`.
@@ -94,8 +95,8 @@ fn totals(status: &str) -> BTreeMap<String, u64> {
 fn troubles(log: impl BufRead) -> io::Result<BTreeMap<String, u64>> {
     let mut all = BTreeMap::new();
     for line in log.split(b'\n') {
-        let line = line?;
-        let line = String::from_utf8_lossy(&line);
+        let bytes = line?;
+        let line = String::from_utf8_lossy(&bytes);
         let is_trouble = TROUBLES.iter().any(|level| line.contains(level));
         if let Some(number) = number(&line).filter(|_| is_trouble) {
             *all.entry(number.to_owned()).or_insert(0) += 1;
@@ -108,10 +109,10 @@ fn troubles(log: impl BufRead) -> io::Result<BTreeMap<String, u64>> {
 fn number(line: &str) -> Option<&str> {
     let mut words = line.split_ascii_whitespace();
     words.find_map(|word| {
-        let word = word.strip_suffix(':')?;
-        let digits = word.strip_prefix("AH")?;
+        let code = word.strip_suffix(':')?;
+        let digits = code.strip_prefix("AH")?;
         let is_number = digits.len() == 5 && digits.bytes().all(|b| b.is_ascii_digit());
-        is_number.then_some(word)
+        is_number.then_some(code)
     })
 }
 

@@ -33,7 +33,7 @@ pub(super) fn write(nginx: &Nginx, task: &Task<'_>) -> Result<Configuration, Sut
     if let Some(own) = task.site.own {
         return own::write(nginx, task, own);
     }
-    let directives = logged(task.directives()?);
+    let directives = add_access_log(task.directives()?);
     let user = WorkerUser::find(&USERS);
     let text = Layout { nginx, user: user.as_ref(), directives: &directives }.render(task.site)?;
     let tree = nginx::directives(&text)?;
@@ -52,7 +52,7 @@ pub(super) fn write(nginx: &Nginx, task: &Task<'_>) -> Result<Configuration, Sut
 
 /// Adds an access log of weir's own, unless the settings have another. By default nginx writes the one that it was
 /// built with: the system's.
-fn logged(mut all: Vec<Directive>) -> Vec<Directive> {
+fn add_access_log(mut all: Vec<Directive>) -> Vec<Directive> {
     if !all.iter().any(|directive| directive.text.starts_with("access_log ")) {
         all.push(Directive {
             context: Context::new("http"),
@@ -66,8 +66,7 @@ fn logged(mut all: Vec<Directive>) -> Vec<Directive> {
 /// Returns the number of workers for a level of `worker_processes`.
 pub(super) fn workers_of(level: &str) -> usize {
     // `auto` counts the CPUs that are online, whatever the process may use.
-    let online = || host::online_cpus().map_or(1, |cpus| cpus.cpus().len());
-    level.parse().unwrap_or_else(|_| online())
+    level.parse().unwrap_or_else(|_| host::online_cpus().map_or(1, |cpus| cpus.cpus().len()))
 }
 
 /// Renders the contexts around the directives.
@@ -113,7 +112,7 @@ impl Layout<'_> {
 
     fn http(&self, text: &mut String, is_logged: bool) {
         match self.nginx.media_types() {
-            Some(file) => line(text, 1, &format!("include {}", quoted(&file))),
+            Some(file) => line(text, 1, &format!("include {}", quote(&file))),
             None => *text += "    types { text/html html; text/plain txt; }\n",
         }
         line(text, 1, "default_type application/octet-stream");
@@ -220,6 +219,6 @@ fn line(text: &mut String, depth: usize, directive: &str) {
     writeln!(text, "{:1$}{directive};", "", depth * 4).expect("writing to a String cannot fail");
 }
 
-fn quoted(word: &str) -> String {
+fn quote(word: &str) -> String {
     format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
 }

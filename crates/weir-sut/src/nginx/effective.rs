@@ -6,21 +6,23 @@ use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use crate::Effective;
-use crate::met::Met;
+use crate::route_match::RouteMatch;
 
 /// Reads the levels of all parameters from the configuration, for the ways that loads take. Process limits are known
 /// only for a running proxy.
 pub(super) fn read(
     text: String,
     tree: &[Plain],
-    met: Vec<Met>,
+    route_matches: Vec<RouteMatch>,
     catalog: &Catalog,
     nofile: Option<u64>,
 ) -> Effective {
-    let ways = met.iter().map(|met| (met.is_secure, Way::of(tree, met)));
-    let ways: Vec<(bool, Way<'_>)> = ways.collect();
+    let routes = route_matches
+        .iter()
+        .map(|route_match| (route_match.is_secure, Route::of(tree, route_match)));
+    let routes: Vec<(bool, Route<'_>)> = routes.collect();
     let rows = (catalog, ProxyKind::Nginx);
-    Effective::of_ways(text, rows, &ways, is_of_tls, |row, way| level(row, way, nofile))
+    Effective::of_routes(text, rows, &routes, is_of_tls, |row, route| level(row, route, nofile))
 }
 
 /// Returns true if a row is from nginx's module for TLS towards clients.
@@ -28,13 +30,13 @@ fn is_of_tls(row: &Parameter) -> bool {
     matches!(&row.effective, EffectiveFrom::Directive { name, .. } if name.starts_with("ssl_"))
 }
 
-fn level(row: &Parameter, way: &Way<'_>, nofile: Option<u64>) -> Option<String> {
-    let found = match &row.effective {
-        EffectiveFrom::Directive { name, context } => way.find(context.name(), name),
-        EffectiveFrom::ListenFlag { .. } => Some(way.listen.join(" ")),
+fn level(row: &Parameter, route: &Route<'_>, nofile: Option<u64>) -> Option<String> {
+    let value = match &row.effective {
+        EffectiveFrom::Directive { name, context } => route.find(context.name(), name),
+        EffectiveFrom::ListenFlag { .. } => Some(route.listen.join(" ")),
         EffectiveFrom::ProcessLimit { .. } => match nofile {
             Some(limit) => Some(limit.to_string()),
-            None => written(row, way),
+            None => written_level(row, route),
         },
         EffectiveFrom::Value { .. }
         | EffectiveFrom::Sysctl { .. }
@@ -42,19 +44,19 @@ fn level(row: &Parameter, way: &Way<'_>, nofile: Option<u64>) -> Option<String> 
         | EffectiveFrom::Workload(_)
         | EffectiveFrom::Transport { .. } => None,
     };
-    row.read_back(found.as_deref()).or(found)
+    row.read_back(value.as_deref()).or(value)
 }
 
 /// Returns the value of the directive that a row is written as, if there is no process to read it from.
-fn written(row: &Parameter, way: &Way<'_>) -> Option<String> {
+fn written_level(row: &Parameter, route: &Route<'_>) -> Option<String> {
     let write = row.writes.first()?;
     let name = write.text.split_whitespace().next()?;
-    let found = way.find(write.context.name(), name)?;
-    Some(found.split_once(' ')?.1.to_owned())
+    let directive = route.find(write.context.name(), name)?;
+    Some(directive.split_once(' ')?.1.to_owned())
 }
 
 /// Blocks that apply to a load.
-struct Way<'t> {
+struct Route<'t> {
     main: &'t [Plain],
     events: &'t [Plain],
     /// Blocks from `http` and the server down to the innermost location.
@@ -66,40 +68,43 @@ struct Way<'t> {
     listen: Vec<&'t str>,
 }
 
-impl<'t> Way<'t> {
+impl<'t> Route<'t> {
     /// Finds the blocks. If the server is not known, takes the first server at the address that passes requests on, or
     /// else the first one there; if the location is not known, takes the server's first location that passes requests
     /// on, or else its first.
-    fn of(tree: &'t [Plain], met: &Met) -> Way<'t> {
-        let first = |name: &'static str| blocks(tree, name).next().map_or(&[][..], inside);
-        let http = first("http");
-        let asked = met.at.to_string();
+    fn of(tree: &'t [Plain], route_match: &RouteMatch) -> Route<'t> {
+        let http = first_block(tree, "http");
+        let requested = route_match.at.to_string();
         let is_there = |server: &&Plain| {
-            let mut own = named(inside(server), "listen");
-            own.any(|listen| listen.arguments.first() == Some(&asked))
+            directives_named(inside(server), "listen")
+                .any(|listen| listen.arguments.first() == Some(&requested))
         };
         let servers = || blocks(http, "server");
-        let server =
-            (met.server.as_ref().and_then(|spot| servers().find(|server| is_at(server, spot))))
-                .or_else(|| servers().filter(is_there).find(|it| passing(it).is_some()))
-                .or_else(|| servers().find(is_there))
-                .or_else(|| servers().next());
-        let mut way: Vec<&Plain> = Vec::new();
+        let server = route_match
+            .server
+            .as_ref()
+            .and_then(|spot| servers().find(|server| is_at(server, spot)))
+            .or_else(|| servers().filter(is_there).find(|it| passing(it).is_some()))
+            .or_else(|| servers().find(is_there))
+            .or_else(|| servers().next());
+        let mut path: Vec<&Plain> = Vec::new();
         if let Some(server) = server {
-            way.push(server);
-            let found = met.location.as_ref().map(|spot| down_to(server, spot, &mut way));
-            if found != Some(true) {
+            path.push(server);
+            let is_found =
+                route_match.location.as_ref().map(|spot| down_to(server, spot, &mut path));
+            if is_found != Some(true) {
                 let location =
                     passing(server).or_else(|| blocks(inside(server), "location").next());
-                way.extend(location);
+                path.extend(location);
             }
         }
-        let innermost = way.last().map_or(&[][..], |block| inside(block));
-        let listens = servers().flat_map(|server| named(inside(server), "listen"));
+        let innermost = path.last().map_or(&[][..], |block| inside(block));
+        let listens = servers().flat_map(|server| directives_named(inside(server), "listen"));
         let listens: Vec<&Plain> = listens.collect();
-        let first_listen = server.and_then(|server| named(inside(server), "listen").next());
-        let address = if listens.iter().any(|it| it.arguments.first() == Some(&asked)) {
-            Some(&asked)
+        let first_listen =
+            server.and_then(|server| directives_named(inside(server), "listen").next());
+        let address = if listens.iter().any(|it| it.arguments.first() == Some(&requested)) {
+            Some(&requested)
         } else {
             first_listen.and_then(|listen| listen.arguments.first())
         };
@@ -107,13 +112,12 @@ impl<'t> Way<'t> {
             .iter()
             .filter(|it| it.arguments.first() == address)
             .flat_map(|listen| listen.arguments.iter().map(String::as_str));
-        let way = way.into_iter().map(inside);
-        Way {
+        Route {
             main: tree,
-            events: first("events"),
+            events: first_block(tree, "events"),
             listen: flags.collect(),
             upstream: group(http, innermost).map_or(&[][..], inside),
-            http: std::iter::once(http).chain(way).collect(),
+            http: std::iter::once(http).chain(path.into_iter().map(inside)).collect(),
         }
     }
 
@@ -127,16 +131,19 @@ impl<'t> Way<'t> {
             // http, server, location
             _ => &self.http,
         };
-        let mut found = blocks.iter().rev().filter_map(|block| named(block, name).next());
-        found.next().map(words)
+        blocks.iter().rev().find_map(|block| directives_named(block, name).next()).map(words)
     }
 }
 
 /// Returns the group of origin servers that a location passes requests on to: by name, or the first group if the name
 /// is a variable. None if `proxy_pass` names an address.
+fn first_block<'t>(tree: &'t [Plain], name: &'static str) -> &'t [Plain] {
+    blocks(tree, name).next().map_or(&[][..], inside)
+}
+
 fn group<'t>(http: &'t [Plain], location: &'t [Plain]) -> Option<&'t Plain> {
     let mut groups = blocks(http, "upstream");
-    let pass = named(location, "proxy_pass").next();
+    let pass = directives_named(location, "proxy_pass").next();
     let target = pass.and_then(|pass| pass.arguments.first()?.split("://").nth(1));
     let Some(name) = target.map(|target| target.split('/').next().unwrap_or(target)) else {
         return groups.next();
@@ -145,19 +152,18 @@ fn group<'t>(http: &'t [Plain], location: &'t [Plain]) -> Option<&'t Plain> {
         groups.next()
     } else {
         groups.find(|group| {
-            let own = group.arguments.first();
-            own.is_some_and(|own| own.eq_ignore_ascii_case(name))
+            group.arguments.first().is_some_and(|first| first.eq_ignore_ascii_case(name))
         })
     }
 }
 
-/// Appends the blocks that lead to a spot to `way`; returns true if the spot is there.
-fn down_to<'t>(block: &'t Plain, spot: &Spot, way: &mut Vec<&'t Plain>) -> bool {
+/// Appends the blocks that lead to a spot to `path`; returns true if the spot is there.
+fn down_to<'t>(block: &'t Plain, spot: &Spot, path: &mut Vec<&'t Plain>) -> bool {
     blocks(inside(block), "location").any(|location| {
-        way.push(location);
-        let is_found = is_at(location, spot) || down_to(location, spot, way);
+        path.push(location);
+        let is_found = is_at(location, spot) || down_to(location, spot, path);
         if !is_found {
-            way.pop();
+            path.pop();
         }
         is_found
     })
@@ -171,18 +177,18 @@ fn inside(directive: &Plain) -> &[Plain] {
     directive.block.as_deref().unwrap_or_default()
 }
 
-fn named<'t>(block: &'t [Plain], name: &'t str) -> impl Iterator<Item = &'t Plain> {
+fn directives_named<'t>(block: &'t [Plain], name: &'t str) -> impl Iterator<Item = &'t Plain> {
     block.iter().filter(move |directive| directive.name == name)
 }
 
 fn blocks<'t>(block: &'t [Plain], name: &'t str) -> impl Iterator<Item = &'t Plain> {
-    named(block, name).filter(|directive| directive.block.is_some())
+    directives_named(block, name).filter(|directive| directive.block.is_some())
 }
 
 /// Returns the first location of a server that passes requests on.
 fn passing(server: &Plain) -> Option<&Plain> {
     let mut locations = blocks(inside(server), "location");
-    locations.find(|location| named(inside(location), "proxy_pass").next().is_some())
+    locations.find(|location| directives_named(inside(location), "proxy_pass").next().is_some())
 }
 
 fn words(directive: &Plain) -> String {
@@ -201,7 +207,7 @@ mod tests {
     use weir_model::study::HOST;
 
     use super::*;
-    use crate::met::Meeting;
+    use crate::route_match::RequestRoute;
 
     const TEXT: &str = r#"
         worker_processes 2;
@@ -218,15 +224,15 @@ mod tests {
         }
     "#;
 
-    fn levels(text: &str, nofile: Option<u64>) -> BTreeMap<String, String> {
+    fn read_levels(text: &str, nofile: Option<u64>) -> BTreeMap<String, String> {
         let tree = directives(text).unwrap();
-        let met = vec![Met::at("127.0.0.1:2".parse().unwrap(), false)];
-        read(text.to_owned(), &tree, met, &Catalog::builtin(), nofile).levels
+        let route_matches = vec![RouteMatch::at("127.0.0.1:2".parse().unwrap(), false)];
+        read(text.to_owned(), &tree, route_matches, &Catalog::builtin(), nofile).levels
     }
 
     #[test]
     fn the_context_decides_and_the_innermost_wins() {
-        let levels = levels(TEXT, Some(4096));
+        let levels = read_levels(TEXT, Some(4096));
         for (id, level) in [
             ("worker_processes", "2"),
             ("worker_connections", "768"),
@@ -244,7 +250,7 @@ mod tests {
 
     #[test]
     fn of_several_servers_the_one_that_is_asked_counts() {
-        let levels = levels(
+        let levels = read_levels(
             "events { }
              http {
                  gzip on;
@@ -291,21 +297,27 @@ mod tests {
                 }
             }";
         let tree = directives(text).unwrap();
-        let spot = |line| Some(Spot { line, ..Spot::default() });
-        let of = |met: Vec<Met>| read(String::new(), &tree, met, &Catalog::builtin(), None).levels;
-        let clear = Met::at("127.0.0.1:1".parse().unwrap(), false);
-        let tls = Met { server: spot(5), ..Met::at("127.0.0.1:2".parse().unwrap(), true) };
-        let api = Met { location: spot(11), ..tls.clone() };
-        for (met, expected) in [
+        let clear = RouteMatch::at("127.0.0.1:1".parse().unwrap(), false);
+        let tls = RouteMatch {
+            server: spot_at(5),
+            ..RouteMatch::at("127.0.0.1:2".parse().unwrap(), true)
+        };
+        let api = RouteMatch { location: spot_at(11), ..tls.clone() };
+        for (route_matches, expected) in [
             (vec![clear.clone()], ["on", "off", "6", "511", "none"]),
             (vec![tls.clone()], ["off", "on", "6", "9", "off"]),
             (vec![api.clone()], ["on", "off", "0", "9", "off"]),
             (vec![clear, tls, api], ["on and off", "off and on", "6 and 0", "511 and 9", "off"]),
         ] {
-            let levels = of(met);
+            let levels =
+                read(String::new(), &tree, route_matches, &Catalog::builtin(), None).levels;
             let ids = ["gzip", "sendfile", "origin_keepalive", "backlog", "ssl_session_cache"];
             assert_eq!(ids.map(|id| &*levels[id]), expected);
         }
+    }
+
+    fn spot_at(line: usize) -> Option<Spot> {
+        Some(Spot { line, ..Spot::default() })
     }
 
     /// Output from an ingress controller's nginx has a server for each host, and a location for each path.
@@ -328,18 +340,18 @@ mod tests {
                     location / { set $x y; proxy_buffering on; proxy_pass http://a; }
                 }
             }";
-        let told = |host: &str, target: &str, is_secure| {
-            let meeting = Meeting {
+        let levels_for = |host: &str, target: &str, is_secure| {
+            let meeting = RequestRoute {
                 at: "10.96.7.7:8080".parse().unwrap(),
                 is_secure,
                 host: host.to_owned(),
                 target: target.to_owned(),
             };
-            let told =
-                crate::told(ProxyKind::Nginx, text.to_owned(), &meeting, &Catalog::builtin());
-            told.map(|told| {
-                ["gzip", "proxy_buffering", "sendfile"].map(|id| told.levels[id].clone())
-            })
+            crate::told(ProxyKind::Nginx, text.to_owned(), &meeting, &Catalog::builtin()).map(
+                |effective| {
+                    ["gzip", "proxy_buffering", "sendfile"].map(|id| effective.levels[id].clone())
+                },
+            )
         };
         for (host, target, is_secure, expected) in [
             ("a.example", "/api/x", false, ["off", "off", "off"]),
@@ -350,15 +362,15 @@ mod tests {
             ("c.example", "/", false, ["on", "on", "off"]),
             (HOST, "/", false, ["on", "on", "off"]),
         ] {
-            assert_eq!(told(host, target, is_secure).unwrap(), expected, "{host}{target}");
+            assert_eq!(levels_for(host, target, is_secure).unwrap(), expected, "{host}{target}");
         }
-        let error = told("a.example", "/", true).unwrap_err().to_string();
+        let error = levels_for("a.example", "/", true).unwrap_err().to_string();
         assert!(error.contains("no server there has the name `a.example`"), "{error}");
     }
 
     #[test]
     fn a_text_that_no_level_leads_to_stands_as_it_is() {
-        let levels = levels("http { access_log syslog:server=a main; }", None);
+        let levels = read_levels("http { access_log syslog:server=a main; }", None);
         assert_eq!(levels["access_log"], "access_log syslog:server=a main");
     }
 }

@@ -31,9 +31,9 @@ pub(crate) const MARKS: Marks = Marks {
     version_of,
     install: "apt-get install nginx-light",
     told: Some(|text, meeting, catalog| {
-        let met = own::met_by(&text, meeting)?;
+        let route_match = own::match_route(&text, meeting)?;
         let tree = directives(&text)?;
-        Ok(effective::read(text, &tree, vec![met], catalog, None))
+        Ok(effective::read(text, &tree, vec![route_match], catalog, None))
     }),
     running: &running::RUNNING,
     open: |installed| Ok(Arc::new(Nginx { installed })),
@@ -48,8 +48,7 @@ pub(crate) struct Nginx {
 impl Nginx {
     /// Returns true if nginx was built with counters (ngx_http_stub_status_module).
     fn tells_status(&self) -> bool {
-        let said = &self.installed.said;
-        said.contains("--with-http_stub_status_module")
+        self.installed.said.contains("--with-http_stub_status_module")
     }
 
     fn is_at_least(&self, wanted: [u32; 3]) -> bool {
@@ -130,8 +129,7 @@ impl Proxy for Nginx {
         } else {
             directives(&text)?
         };
-        let met = configuration.met();
-        Ok(effective::read(text, &tree, met, catalog, nofile))
+        Ok(effective::read(text, &tree, configuration.route_matches(), catalog, nofile))
     }
 
     fn language(&self) -> Option<&dyn Language> {

@@ -7,7 +7,8 @@ use weir_configuration::nginx::{
     Plain, adapt, asked, certificates, change, expanded, read, replaced,
 };
 use weir_configuration::{
-    Asked, ConfigurationError, ShownCertificate, Source, SourceFile, Surroundings, Wanted,
+    ConfigurationError, RequestOutcome, ShownCertificate, Source, SourceFile, Surroundings,
+    WantedSetting,
 };
 use weir_model::record::ReplacedRecord;
 use weir_model::study::{AskSpec, HOST, RequestedSpec};
@@ -16,11 +17,11 @@ use weir_probe::process::command_line;
 use super::Nginx;
 use super::configuration::{USERS, workers_of};
 use crate::configuration::Configuration;
-use crate::met::{Meeting, Met};
 use crate::own::Copying;
 use crate::proxy::Started;
+use crate::route_match::{RequestRoute, RouteMatch};
 use crate::user::{Id, WorkerUser};
-use crate::{Language, Own, SutError, Task};
+use crate::{Language, SutError, Task, UserConfiguration};
 
 /// Name that messages use for the output of an nginx elsewhere.
 const PRINTED: &str = "nginx -T";
@@ -28,7 +29,7 @@ const PRINTED: &str = "nginx -T";
 pub(super) fn write(
     nginx: &Nginx,
     task: &Task<'_>,
-    own: Own<'_>,
+    own: UserConfiguration<'_>,
 ) -> Result<Configuration, SutError> {
     let [user, changed] = nginx.read(own.file, &task.wanted()?)?;
     let tree = expanded(&changed)?;
@@ -56,7 +57,7 @@ pub(super) fn write(
 /// Finds the blocks that a load reaches in the output of `nginx -T`: the server of its host, and the location of its
 /// path. Included files stand behind the main file there, and have no servers if a controller writes the main file as a
 /// whole.
-pub(super) fn met_by(text: &str, meeting: &Meeting) -> Result<Met, SutError> {
+pub(super) fn match_route(text: &str, meeting: &RequestRoute) -> Result<RouteMatch, SutError> {
     let file = SourceFile { path: PRINTED.into(), text: text.to_owned() };
     let source = Source { files: vec![file], base: PathBuf::new(), includes: BTreeMap::new() };
     let request = RequestedSpec { target: meeting.target.clone(), ..RequestedSpec::default() };
@@ -67,18 +68,23 @@ pub(super) fn met_by(text: &str, meeting: &Meeting) -> Result<Met, SutError> {
         requests: vec![request],
         ..AskSpec::default()
     };
-    let met = asked(&source, &ask, "")?.first().map(|asked| Met::of(meeting.at, asked));
-    Ok(met.unwrap_or_else(|| Met::at(meeting.at, meeting.is_secure)))
+    let route_match =
+        asked(&source, &ask, "")?.first().map(|asked| RouteMatch::of(meeting.at, asked));
+    Ok(route_match.unwrap_or_else(|| RouteMatch::at(meeting.at, meeting.is_secure)))
 }
 
 impl Language for Nginx {
-    fn read(&self, main: &Path, wanted: &[Wanted<'_>]) -> Result<[Source; 2], SutError> {
+    fn read(&self, main: &Path, wanted: &[WantedSetting<'_>]) -> Result<[Source; 2], SutError> {
         let user = read(main, None)?;
         let changed = change(&user, wanted)?;
         Ok([user, changed])
     }
 
-    fn look_up(&self, source: &Source, ask: &AskSpec) -> Result<Vec<Asked>, ConfigurationError> {
+    fn look_up(
+        &self,
+        source: &Source,
+        ask: &AskSpec,
+    ) -> Result<Vec<RequestOutcome>, ConfigurationError> {
         asked(source, ask, &self.installed.said)
     }
 
@@ -109,18 +115,19 @@ impl Language for Nginx {
 
 /// Returns the arguments of the first directive of a name outside all blocks.
 fn arguments<'t>(tree: &'t [Plain], name: &str) -> &'t [String] {
-    let found = tree.iter().find(|directive| directive.name == name);
-    found.map_or(&[], |directive| &directive.arguments)
+    tree.iter()
+        .find(|directive| directive.name == name)
+        .map_or(&[], |directive| &directive.arguments)
 }
 
 /// Returns the first argument of the first directive of a name outside all blocks.
-fn named<'t>(tree: &'t [Plain], name: &str) -> Option<&'t str> {
+fn first_argument<'t>(tree: &'t [Plain], name: &str) -> Option<&'t str> {
     arguments(tree, name).first().map(String::as_str)
 }
 
 /// Returns the number of workers in a configuration; 0 if the only process does the work itself.
 pub(super) fn workers(tree: &[Plain]) -> usize {
-    match (named(tree, "master_process"), named(tree, "worker_processes")) {
+    match (first_argument(tree, "master_process"), first_argument(tree, "worker_processes")) {
         (Some("off"), _) => 0,
         (_, level) => level.map_or(1, workers_of),
     }
@@ -146,14 +153,17 @@ pub(super) fn has_workers(started: &Started<'_>) -> bool {
         .filter_map(|pid| command_line(pid).ok())
         .filter(|title| title.starts_with("nginx: "))
         .collect();
-    let is_master = |title: &str| title.starts_with("nginx: master process");
     // Until it has said what it is a process looks like the one that it came from.
-    let unsaid = titles.iter().filter(|title| is_master(title)).count();
-    let is_main = command_line(running.find_main()).is_ok_and(|title| is_master(&title));
+    let unsaid = titles.iter().filter(|title| is_master_title(title)).count();
+    let is_main = command_line(running.find_main()).is_ok_and(|title| is_master_title(&title));
     let workers = titles.iter().filter(|title| title.contains("worker process"));
     let there = workers.count();
     let is_said = unsaid == usize::from(!is_main);
     started.configuration.workers == 0 || (is_said && started.has_enough(there))
+}
+
+fn is_master_title(title: &str) -> bool {
+    title.starts_with("nginx: master process")
 }
 
 /// Returns true if a process reads the content of a cache on the disk, and ends afterwards.

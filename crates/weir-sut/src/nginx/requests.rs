@@ -14,13 +14,16 @@ pub(super) fn log() -> String {
 pub(super) fn parse(line: &str) -> Option<LoggedRequest> {
     let [end, total, connect, header, response] = words(line)?;
     let [connect, header, response] = [connect, header, response].map(together_us);
-    let between = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
     Some(LoggedRequest {
         end_us: seconds_us(end)?,
         total_us: seconds_us(total)?,
-        parts_us: [None, None, connect, between(connect, header), between(header, response)],
+        parts_us: [None, None, connect, difference(connect, header), difference(header, response)],
         stands_for: 1000,
     })
+}
+
+fn difference(from: Option<u64>, to: Option<u64>) -> Option<u64> {
+    Some(to?.saturating_sub(from?))
 }
 
 /// Sums the times of a request that was tried at several servers: `0.001, 0.002` or, after an internal redirect, `0.001

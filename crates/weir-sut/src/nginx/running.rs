@@ -8,8 +8,8 @@ use weir_configuration::nginx::{self, Plain};
 use weir_parameters::Catalog;
 
 use super::{effective, status};
-use crate::met::Met;
 use crate::observed::{Offers, Peer, Process, Running, StatusEndpoint};
+use crate::route_match::RouteMatch;
 
 pub(super) const RUNNING: Running = Running {
     find,
@@ -19,7 +19,7 @@ pub(super) const RUNNING: Running = Running {
 };
 
 /// Returns the value of an option of `configure` in the output of `nginx -V`.
-fn built<'t>(printed: &'t str, option: &str) -> Option<&'t str> {
+fn build_option<'t>(printed: &'t str, option: &str) -> Option<&'t str> {
     let mut words = printed.split_whitespace();
     words.find_map(|word| word.strip_prefix(option)?.strip_prefix('='))
 }
@@ -28,20 +28,20 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
     let printed = process.printed(&["-V"])?;
     let prefix = (process.values(&["-p"]).last())
         .map(|path| process.path(path))
-        .or_else(|| built(&printed, "--prefix").map(PathBuf::from))
+        .or_else(|| build_option(&printed, "--prefix").map(PathBuf::from))
         .unwrap_or_else(|| PathBuf::from("/usr/local/nginx"));
     let main = (process.values(&["-c"]).last())
         .map(|path| prefix.join(path))
-        .or_else(|| built(&printed, "--conf-path").map(|path| prefix.join(path)))
+        .or_else(|| build_option(&printed, "--conf-path").map(|path| prefix.join(path)))
         .unwrap_or_else(|| prefix.join("conf/nginx.conf"));
     let source = nginx::read(&main, None).map_err(|error| error.to_string())?;
     let tree = nginx::expanded(&source).map_err(|error| error.to_string())?;
     let log: &[String] = (tree.iter().rfind(|directive| directive.name == "error_log"))
         .map_or(&[], |directive| &directive.arguments);
     let level = log.get(1).map_or("error", String::as_str);
-    let met = vec![Met::at(address, false)];
+    let route_matches = vec![RouteMatch::at(address, false)];
     let catalog = Catalog::builtin();
-    let mut settings = effective::read(String::new(), &tree, met, &catalog, None).levels;
+    let mut settings = effective::read(String::new(), &tree, route_matches, &catalog, None).levels;
     settings.entry("worker_connections".to_owned()).or_insert_with(|| "512".to_owned());
     settings
         .extend(limit_req_rate(&tree).map(|rate| ("limit_req_rate".to_owned(), rate.to_string())));
@@ -127,11 +127,7 @@ fn stub_status(tree: &[Plain]) -> Option<StatusEndpoint> {
         let Some(path) = location_of(inner, "stub_status") else {
             continue;
         };
-        let argument = |name: &str| {
-            let found = inner.iter().find(|directive| directive.name == name);
-            found.and_then(|directive| directive.arguments.first())
-        };
-        let host = argument("server_name").map_or("localhost", String::as_str);
+        let host = first_argument(inner, "server_name").map_or("localhost", String::as_str);
         let mut in_clear =
             inner.iter().filter(|directive| directive.name == "listen").filter(|listen| {
                 let mut flags = listen.arguments.iter().skip(1);
@@ -139,12 +135,16 @@ fn stub_status(tree: &[Plain]) -> Option<StatusEndpoint> {
             });
         let peer = match in_clear.next() {
             Some(listen) => Peer::listening_at(listen.arguments.first()?)?,
-            None if argument("listen").is_some() => continue,
+            None if first_argument(inner, "listen").is_some() => continue,
             None => Peer::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 80))),
         };
         return Some(StatusEndpoint::Http(peer, host.to_owned(), path));
     }
     None
+}
+
+fn first_argument<'t>(block: &'t [Plain], name: &str) -> Option<&'t String> {
+    block.iter().find(|directive| directive.name == name)?.arguments.first()
 }
 
 /// Returns the path of the first location with a directive, including nested locations.
@@ -167,8 +167,7 @@ mod tests {
 
     fn tree(text: &str) -> Vec<Plain> {
         let path = PathBuf::from("/etc/nginx/nginx.conf");
-        let text = text.to_owned();
-        let file = weir_configuration::SourceFile { path, text };
+        let file = weir_configuration::SourceFile { path, text: text.to_owned() };
         nginx::expanded(&weir_configuration::Source::new(vec![file])).unwrap()
     }
 
@@ -205,24 +204,19 @@ mod tests {
 
     #[test]
     fn nginx_is_asked_where_its_status_is() {
-        let status = |text: &str| stub_status(&tree(text));
-        let http = |peer, host: &str, path: &str| {
-            Some(StatusEndpoint::Http(peer, host.to_owned(), path.to_owned()))
-        };
-        let tcp = |address: &str| Peer::Tcp(address.parse().unwrap());
         for (text, expected) in [
             (
                 "http { server { listen 8081; location /s { stub_status; } } }",
-                http(tcp("127.0.0.1:8081"), "localhost", "/s"),
+                http(tcp_at("127.0.0.1:8081"), "localhost", "/s"),
             ),
             (
                 "http { server { listen 443 ssl; listen 127.0.0.2:81; server_name a; \
                  location / { location = /s { stub_status on; } } } }",
-                http(tcp("127.0.0.2:81"), "a", "/s"),
+                http(tcp_at("127.0.0.2:81"), "a", "/s"),
             ),
             (
                 "http { server { location /s { stub_status; } } }",
-                http(tcp("127.0.0.1:80"), "localhost", "/s"),
+                http(tcp_at("127.0.0.1:80"), "localhost", "/s"),
             ),
             (
                 "http { server { listen unix:/run/s.sock; location /s { stub_status; } } }",
@@ -231,7 +225,15 @@ mod tests {
             ("http { server { listen 443 ssl; location /s { stub_status; } } }", None),
             ("http { server { listen 80; location ~ ^/s { stub_status; } } }", None),
         ] {
-            assert_eq!(status(text), expected, "{text}");
+            assert_eq!(stub_status(&tree(text)), expected, "{text}");
         }
+    }
+
+    fn http(peer: Peer, host: &str, path: &str) -> Option<StatusEndpoint> {
+        Some(StatusEndpoint::Http(peer, host.to_owned(), path.to_owned()))
+    }
+
+    fn tcp_at(address: &str) -> Peer {
+        Peer::Tcp(address.parse().unwrap())
     }
 }

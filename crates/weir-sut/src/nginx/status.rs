@@ -49,10 +49,10 @@ mod tests {
     fn counters_are_read_by_their_place_under_their_names() {
         let text = "Active connections: 1 \nserver accepts handled requests\n 7 6 12 \n\
                     Reading: 0 Writing: 1 Waiting: 0 \n";
-        let found = counters(text).unwrap();
-        assert_eq!(found["accepts"], 7);
-        assert_eq!(found["handled"], 6);
-        assert_eq!(found["requests"], 12);
+        let values = counters(text).unwrap();
+        assert_eq!(values["accepts"], 7);
+        assert_eq!(values["handled"], 6);
+        assert_eq!(values["requests"], 12);
         let gauges: Vec<u64> = gauges(text).into_values().collect();
         assert_eq!(gauges, [1, 0, 0, 1], "active, reading, waiting, writing");
         assert_eq!(counters("<html>404</html>"), None);

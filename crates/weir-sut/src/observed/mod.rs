@@ -21,7 +21,7 @@ use crate::admin::{answer, answer_to_line};
 use crate::timed::TimedStream;
 use crate::trust;
 
-/// How a kind of proxy is observed where weir did not start it.
+/// Functions to observe a kind of proxy that weir did not start.
 #[derive(Debug)]
 pub(crate) struct Running {
     /// Looks for what one offers that is asked at an address; an error is why its configuration cannot be read.
@@ -156,8 +156,9 @@ impl ObservedProxy {
         let endpoint = self.offers.endpoint.as_ref().map_err(Clone::clone)?;
         let until = Instant::now() + patience;
         (self.running.sampled)(&|command| {
-            let asked = endpoint.ask(command, until, self.running.most);
-            asked.map_err(|error| format!("{}: {error}", endpoint.name()))
+            endpoint
+                .ask(command, until, self.running.most)
+                .map_err(|error| format!("{}: {error}", endpoint.name()))
         })
     }
 }
@@ -270,21 +271,22 @@ mod tests {
         if !geteuid().is_root() {
             return;
         }
-        let listener = |user: u32| {
-            let bound = thread::spawn(move || {
-                let user = Uid::from_raw(user);
-                set_thread_res_uid(user, user, user).unwrap();
-                TcpListener::bind("127.0.0.1:0").unwrap()
-            });
-            bound.join().unwrap()
-        };
         let until = Instant::now() + Duration::from_secs(20);
         for (user, is_asked) in [(0, true), (65_534, false)] {
-            let listener = listener(user);
+            let listener = listener_of(user);
             let peer = Peer::Tcp(listener.local_addr().unwrap());
             let error = peer.connect(until).err().map(|error| error.to_string());
             assert_eq!(error.is_none(), is_asked, "{error:?}");
             assert!(error.is_none_or(|error| error.contains("user 65534 listens there")));
         }
+    }
+
+    fn listener_of(user: u32) -> TcpListener {
+        let bound = thread::spawn(move || {
+            let user = Uid::from_raw(user);
+            set_thread_res_uid(user, user, user).unwrap();
+            TcpListener::bind("127.0.0.1:0").unwrap()
+        });
+        bound.join().unwrap()
     }
 }

@@ -61,9 +61,8 @@ impl Process {
         let line = String::from_utf8_lossy(&line).into_owned();
         let words: Vec<String> = match line.split_once("nginx: ") {
             Some((_, title)) => {
-                let title = title.trim_end_matches('\0');
-                let words = title.strip_prefix("master process ").unwrap_or_default();
-                words.split_whitespace().map(str::to_owned).collect()
+                let words = title.trim_end_matches('\0').strip_prefix("master process ");
+                words.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
             }
             None => line.split('\0').map(str::to_owned).collect(),
         };
@@ -123,12 +122,13 @@ impl Process {
 /// Returns true if the folder that stands for `/` of a process is this process's, so that its paths mean the same here.
 fn is_our_root(root: &Path) -> bool {
     // With a slash: what it is a link to counts.
-    let place = |path: &Path| {
-        let metadata = fs::metadata(path.join("")).ok()?;
-        Some((metadata.dev(), metadata.ino()))
-    };
-    let here = place(Path::new("/"));
-    here.is_some() && here == place(root)
+    let own_root = file_id(Path::new("/"));
+    own_root.is_some() && own_root == file_id(root)
+}
+
+fn file_id(path: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::metadata(path.join("")).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 #[cfg(test)]

@@ -49,13 +49,13 @@ fn nothing_of_the_system_s_services_is_named_or_open() {
         // Once it answers it has read all that it needs.
         arm.get("/");
         let prefix = fs::canonicalize(arm.configuration.prefix()).unwrap();
-        let own = [&prefix.display().to_string(), "/dev/", "/sys/", "/memfd:"];
+        let own_paths = [&prefix.display().to_string(), "/dev/", "/sys/", "/memfd:"];
         let workers = arm.proxy.worker_pids().into_iter();
         for pid in workers.chain([arm.proxy.master_pid()]) {
             // A worker that begins has the C library read the host's groups, and a thread that ends has it
             // load another one: these are closed at once.
             for file in files_of(pid) {
-                let is_own = own.iter().any(|own| file.starts_with(own));
+                let is_own = own_paths.iter().any(|path| file.starts_with(path));
                 until(&format!("{kind:?} closes {file}"), || {
                     is_own || !files_of(pid).contains(&file)
                 });
@@ -72,13 +72,11 @@ fn must_name_its_own(setup: &Setup<'_>, folder: &WorkFolder, remark: &str) {
     let text = fs::read_to_string(configuration.file()).expect("it was written");
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     // The root of all targets, httpd's own, and the list of media types that nginx comes with.
-    let is_own = |word: &str| {
-        let begins = [&prefix, "/.weir/"];
-        word == "/" || word.ends_with("/mime.types") || begins.iter().any(|it| word.starts_with(it))
-    };
+    let begins = [&prefix, "/.weir/"];
     let strange = lines
         .flat_map(|line| line.split([' ', '"', '>', ';', '@']))
-        .filter(|word| word.starts_with('/') && !is_own(word));
+        .filter(|word| word.starts_with('/') && *word != "/" && !word.ends_with("/mime.types"))
+        .filter(|word| !begins.iter().any(|it| word.starts_with(it)));
     assert_eq!(strange.collect::<Vec<_>>(), [""; 0], "{text}");
     // nginx writes one unless it is told otherwise.
     assert!(setup.kind != ProxyKind::Nginx || text.contains("access_log logs/access.log"));
@@ -111,8 +109,8 @@ fn text_is_compressed_for_those_who_ask_and_only_where_it_is_on() {
             let mut client = Client::asking(arm.proxy.address(), "/", &fields);
             let head = client.head().expect("it answers").to_ascii_lowercase();
             let mut lines = head.lines();
-            let found = lines.find_map(|line| line.strip_prefix("content-encoding: "));
-            assert_eq!(found, expected, "{kind:?} {changes:?}: {head}");
+            let encoding = lines.find_map(|line| line.strip_prefix("content-encoding: "));
+            assert_eq!(encoding, expected, "{kind:?} {changes:?}: {head}");
         }
     }
 }
@@ -130,16 +128,17 @@ fn the_access_log_has_a_line_for_each_request_in_the_arm_s_own_folder() {
             }
             let [log, output] = ["logs/access.log", "logs/output"]
                 .map(|name| arm.configuration.prefix().join(name));
-            let count = |file: &Path| {
-                let text = fs::read_to_string(file).unwrap_or_default();
-                text.lines().filter(|line| line.contains("/logged")).count()
-            };
             // Clients have their answers before the line of the last is written; what waits is written at the end.
             if kind == ProxyKind::Haproxy {
-                until("the last line is written", || count(&log) >= lines);
+                until("the last line is written", || count_logged(&log) >= lines);
             }
             arm.proxy.stop();
-            assert_eq!((count(&log), count(&output)), (lines, 0), "{kind:?} {level}");
+            assert_eq!((count_logged(&log), count_logged(&output)), (lines, 0), "{kind:?} {level}");
         }
     }
+}
+
+fn count_logged(file: &Path) -> usize {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter(|line| line.contains("/logged")).count()
 }

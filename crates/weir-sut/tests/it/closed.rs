@@ -38,13 +38,13 @@ fn must_be_closed(arm: &Arm) {
     let (prefix, kind) = (arm.configuration.prefix(), arm.configuration.kind());
     assert_eq!(mode(prefix) & 0o767, 0o700, "{kind:?}");
     for path in all_below(prefix) {
-        let found = fs::metadata(&path).expect("it is there");
+        let metadata = fs::metadata(&path).expect("it is there");
         let (shown, bits) = (path.display(), mode(&path));
         match path.strip_prefix(prefix.join("conf")) {
-            Ok(_) if found.is_dir() => assert_eq!(bits, 0o700, "{shown}"),
+            Ok(_) if metadata.is_dir() => assert_eq!(bits, 0o700, "{shown}"),
             Ok(_) => assert_eq!(bits, 0o600, "{shown}"),
             // Proxies give their sockets and process numbers modes of their own; nobody gets there.
-            Err(_) if !found.is_dir() && path.starts_with(prefix.join("run")) => {}
+            Err(_) if !metadata.is_dir() && path.starts_with(prefix.join("run")) => {}
             Err(_) => assert_eq!(bits & 0o027, 0, "{shown} {bits:o}"),
         }
     }
@@ -55,9 +55,9 @@ fn must_be_closed(arm: &Arm) {
     find.args(STRANGER).args(["--", "find"]);
     find.args(all_below(arm.folder.path()));
     find.args(["-maxdepth", "0", "(", "-readable", "-o", "-writable", ")"]);
-    let found = find.output().expect("setpriv and find are there");
-    let found = String::from_utf8_lossy(&found.stdout);
-    assert_eq!(found, "", "{kind:?}: a stranger can read or write these");
+    let output = find.output().expect("setpriv and find are there");
+    let open_paths = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(open_paths, "", "{kind:?}: a stranger can read or write these");
 }
 
 /// Sends content that no proxy keeps in memory; returns the status line.

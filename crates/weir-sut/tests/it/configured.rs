@@ -7,11 +7,11 @@ use std::path::Path;
 use weir_model::study::ProxyKind::{self, Caddy, Envoy, Haproxy, Httpd, Nginx};
 use weir_model::study::{Settings, file_target};
 use weir_parameters::{LevelKind, Parameter, Rule};
-use weir_sut::{Certificate, Own, SutError, WorkFolder};
+use weir_sut::{Certificate, SutError, UserConfiguration, WorkFolder};
 
 use crate::httpd::ALONE;
 use crate::secure::NAME;
-use crate::setup::{Arm, Changes, Setup, catalog, nobody, program, run, stock};
+use crate::setup::{Arm, Changes, Setup, catalog_of, nobody, program, run, stock};
 use crate::support::{Origin, free_address};
 use crate::tls::CIPHER;
 
@@ -44,13 +44,12 @@ pub(crate) fn levels(kind: ProxyKind, row: &Parameter) -> Vec<String> {
         LevelKind::Choice(words) => samples.extend(words.clone()),
         // Nearly every word is a cipher list, and names of no suite are refused.
         LevelKind::CipherList => {
-            let known = ciphers(kind, &row.id).iter();
-            samples = known.map(|&cipher| cipher.to_owned()).collect();
+            samples = ciphers(kind, &row.id).iter().map(|&cipher| cipher.to_owned()).collect();
         }
         _ => {}
     }
-    let known = row.default.all().iter().filter_map(|it| it.level.clone());
-    samples.extend(known.chain(row.debian.clone()));
+    samples.extend(row.default.all().iter().filter_map(|it| it.level.clone()));
+    samples.extend(row.debian.clone());
     let checked = samples.iter().filter_map(|level| row.check(level).ok());
     let mut levels: Vec<String> = Vec::new();
     for level in checked {
@@ -82,24 +81,26 @@ fn ciphers(kind: ProxyKind, id: &str) -> &'static [&'static str] {
 /// Returns settings of many rows at once, each round with another of their levels, until all have been used: a start of
 /// the program for each level of each row would take minutes.
 pub(crate) fn rounds(kind: ProxyKind) -> Vec<Settings> {
-    let catalog = catalog(kind);
+    let catalog = catalog_of(kind);
     let rows = catalog.parameters(kind);
     let rows: Vec<_> = rows
         .filter(|row| kind != Caddy || companions(row).next().is_none())
         .map(|row| (row.id.clone(), levels(kind, row)))
         .collect();
     let most = rows.iter().map(|(_, levels)| levels.len()).max();
-    let round = |number: usize| {
-        let level = |levels: &[String]| levels[number % levels.len()].clone();
-        let mut settings = stock(kind, &[]);
-        settings.extend(rows.iter().map(|(id, levels)| (id.clone(), level(levels))));
-        // Without compression there is no filter that its other rows would be of.
-        if kind == Envoy {
-            settings.insert("gzip".to_owned(), "on".to_owned());
-        }
-        settings
-    };
-    (0..most.unwrap_or(0)).map(round).collect()
+    (0..most.unwrap_or(0))
+        .map(|number| {
+            let mut settings = stock(kind, &[]);
+            settings.extend(
+                rows.iter().map(|(id, levels)| (id.clone(), levels[number % levels.len()].clone())),
+            );
+            // Without compression there is no filter that its other rows would be of.
+            if kind == Envoy {
+                settings.insert("gzip".to_owned(), "on".to_owned());
+            }
+            settings
+        })
+        .collect()
 }
 
 /// Returns the settings that a parameter needs to have an effect, each with the levels at which it has none.
@@ -113,7 +114,7 @@ fn companions(row: &Parameter) -> impl Iterator<Item = (&String, &Vec<String>)> 
 /// Checks each level alone, in the role in which its row has an effect.
 fn each_level_must_read_back(kind: ProxyKind) {
     let folder = WorkFolder::create().expect("the work folder can be made");
-    for row in catalog(kind).parameters(kind) {
+    for row in catalog_of(kind).parameters(kind) {
         let mut writes = row.writes.iter();
         let is_for_files = writes.any(|write| write.context.name() == "directory");
         for level in levels(kind, row) {
@@ -168,24 +169,24 @@ fn every_level_of_envoy_is_accepted_and_reads_back() {
 
 #[test]
 fn every_level_of_caddy_is_accepted_and_reads_back() {
-    let catalog = catalog(Caddy);
-    let mut others = Vec::new();
+    let catalog = catalog_of(Caddy);
+    let mut all_settings = Vec::new();
     for row in catalog.parameters(Caddy) {
         let mut with: Settings = stock(Caddy, &[]);
         for (setting, idle) in companions(row) {
-            let levels = levels(Caddy, catalog.get(Caddy, setting).unwrap());
-            let level = levels.into_iter().find(|level| !idle.contains(level));
+            let samples = levels(Caddy, catalog.get(Caddy, setting).unwrap());
+            let level = samples.into_iter().find(|level| !idle.contains(level));
             with.insert(setting.clone(), level.expect("a level that is not idle"));
         }
         if companions(row).next().is_some() {
-            others.extend(levels(Caddy, row).into_iter().map(|level| {
+            all_settings.extend(levels(Caddy, row).into_iter().map(|level| {
                 let mut settings = with.clone();
                 settings.insert(row.id.clone(), level);
                 settings
             }));
         }
     }
-    rounds_must_read_back(Caddy, others);
+    rounds_must_read_back(Caddy, all_settings);
 }
 
 #[test]
@@ -200,7 +201,7 @@ fn a_refusal_is_in_the_proxy_s_own_words() {
     ];
     let haproxy = [("timeout_client", "soon")];
     // What it says when it is asked, and when it is started all the same.
-    for (setup, asked, started) in [
+    for (setup, checked, started) in [
         (
             Setup::files(Nginx, SOON, 1),
             &[r#"[emerg] "keepalive_timeout" directive invalid value"#][..],
@@ -234,7 +235,7 @@ fn a_refusal_is_in_the_proxy_s_own_words() {
         let SutError::Refused { words, .. } = &error else {
             panic!("{error}");
         };
-        assert!(asked.iter().all(|own| words.contains(own)), "{words}");
+        assert!(checked.iter().all(|part| words.contains(part)), "{words}");
         assert!(!words.contains("\"level\":\"info\""), "{words}");
         let is_short = setup.kind != Envoy || words.lines().count() < 6;
         assert!(is_short, "without the document: {words}");
@@ -249,18 +250,17 @@ fn a_refusal_is_in_the_proxy_s_own_words() {
 fn what_cannot_be_configured_is_refused_before_anything_is_written() {
     let folder = WorkFolder::create().unwrap();
     let refused = |setup: &Setup<'_>| setup.try_write(&folder, free_address()).unwrap_err();
-    let own = Own { file: Path::new("/nonexistent/proxy.json"), asks: &[] };
+    let missing_file = UserConfiguration { file: Path::new("/nonexistent/proxy.json"), asks: &[] };
     for kind in ProxyKind::started() {
-        let proxy = |changes: Changes<'_>| Setup::proxy(kind, changes, nobody());
-        let without = Setup { origin: None, ..proxy(&[]) };
+        let without = Setup { origin: None, ..Setup::proxy(kind, &[], nobody()) };
         assert!(matches!(refused(&without), SutError::NoOrigin));
         let foreign = if kind == Nginx { "nbthread" } else { "worker_processes" };
         for id in ["colour", foreign] {
-            let error = refused(&proxy(&[(id, "1")]));
+            let error = refused(&Setup::proxy(kind, &[(id, "1")], nobody()));
             assert!(matches!(&error, SutError::UnknownParameter { id: of, .. } if of == id));
         }
         for id in ["net.core.somaxconn", "fs.file-max", "rlimit_nofile"] {
-            let error = refused(&proxy(&[(id, "65536")]));
+            let error = refused(&Setup::proxy(kind, &[(id, "65536")], nobody()));
             assert!(matches!(&error, SutError::NotOfProxy { id: of } if of == id));
         }
         if !kind.serves_files() {
@@ -268,10 +268,11 @@ fn what_cannot_be_configured_is_refused_before_anything_is_written() {
             let words = format!("{} cannot serve files: ", kind.title());
             assert!(error.starts_with(&words), "{error}");
         }
-        let missing = refused(&Setup { own: Some(own), ..proxy(&[]) });
+        let missing =
+            refused(&Setup { own: Some(missing_file), ..Setup::proxy(kind, &[], nobody()) });
         match kind {
             Httpd => assert!(matches!(missing, SutError::Unable { .. }), "{missing}"),
-            _ => assert!(matches!(missing, SutError::Own(_)), "{missing}"),
+            _ => assert!(matches!(missing, SutError::UserConfiguration(_)), "{missing}"),
         }
     }
     let error = refused(&Setup::proxy(Envoy, &[("backlog", "many")], nobody())).to_string();
@@ -283,7 +284,7 @@ const REQUESTS: usize = 20;
 
 #[test]
 fn connections_to_the_origin_are_kept_as_the_settings_say() {
-    let each = REQUESTS..=REQUESTS;
+    let every_time = REQUESTS..=REQUESTS;
     // Envoy may have opened one more ahead, on which no request has gone; of HAProxy's one may be on its
     // way back to the pool when the next request comes.
     let (one_of_envoy, few) = (1..=2, 1..=REQUESTS / 2 - 1);
@@ -294,17 +295,17 @@ fn connections_to_the_origin_are_kept_as_the_settings_say() {
     // Each request on a client's connection of its own.
     #[rustfmt::skip]
     let rows = [
-        (Nginx, vec![worker], each.clone()),
+        (Nginx, vec![worker], every_time.clone()),
         (Nginx, vec![worker, ("origin_keepalive", "16")], 1..=1),
         (Httpd, vec![ALONE], 1..=1),
-        (Httpd, vec![ALONE, ("proxy_disablereuse", "on")], each.clone()),
+        (Httpd, vec![ALONE, ("proxy_disablereuse", "on")], every_time.clone()),
         (Envoy, vec![single], one_of_envoy),
         (Envoy, vec![single, ("origin_keepalive_requests", "1")], REQUESTS..=REQUESTS + 1),
         (Envoy, vec![single, ("origin_keepalive_requests", "10")], 2..=3),
-        (Haproxy, vec![thread, ("http_reuse", "safe")], each.clone()),
+        (Haproxy, vec![thread, ("http_reuse", "safe")], every_time.clone()),
         (Haproxy, vec![thread, always, ("pool_purge_delay", "60s")], few),
-        (Haproxy, vec![thread, always, ("pool_max_conn", "0")], each.clone()),
-        (Haproxy, vec![thread, always, server_close], each),
+        (Haproxy, vec![thread, always, ("pool_max_conn", "0")], every_time.clone()),
+        (Haproxy, vec![thread, always, server_close], every_time),
     ];
     for (kind, changes, connections) in rows {
         let origin = Origin::start();
@@ -358,8 +359,9 @@ fn two_arms_live_side_by_side_and_each_has_its_workers() {
         // One master and one worker each.
         (Haproxy, &[("nbthread", "1")], [("nbthread", "2"), ("shards", "2")], [1, 1]),
     ];
-    for (kind, one, other, workers) in rows {
-        let arms = [&one[..], &other].map(|it| Setup::proxy(kind, it, origin.address).start());
+    for (kind, first, second, workers) in rows {
+        let arms = [&first[..], &second]
+            .map(|changes| Setup::proxy(kind, changes, origin.address).start());
         let counts = arms.each_ref().map(|arm| arm.proxy.worker_pids().len());
         assert_eq!(counts, workers);
         assert!(arms.iter().all(|arm| arm.get("/").ends_with("hello")));
@@ -372,24 +374,23 @@ fn files_have_the_sizes_and_types_that_were_asked_for() {
     let sizes = [0, 1024, 1 << 20];
     let binary = Some("Content-Type: application/octet-stream");
     for (kind, media_type) in [(Nginx, binary), (Httpd, binary), (Caddy, None)] {
-        let arm = Setup { sizes: &sizes, ..Setup::files(kind, &[("access_log", "off")], 5000) };
-        let arm = arm.start();
+        let arm =
+            Setup { sizes: &sizes, ..Setup::files(kind, &[("access_log", "off")], 5000) }.start();
         let pages = ["/", "/index.html"].map(|page| (page.to_owned(), 5000));
-        let others = sizes.map(|size| (file_target(size), size));
-        for (target, size) in pages.into_iter().chain(others) {
+        let files = sizes.map(|size| (file_target(size), size));
+        for (target, size) in pages.into_iter().chain(files) {
             let response = arm.get(&target);
             let (head, content) = response.split_once("\r\n\r\n").unwrap();
             assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{kind:?} {head}");
             assert!(head.contains(&format!("Content-Length: {size}")), "{kind:?} {head}");
             assert_eq!(content.len() as u64, size);
-            let is_text = |b: u8| b == b'\n' || b.is_ascii_graphic() || b == b' ';
-            assert!(content.bytes().all(is_text));
-            let own = match size {
+            assert!(content.bytes().all(|b| b == b'\n' || b.is_ascii_graphic() || b == b' '));
+            let content_type = match size {
                 5000 => Some("Content-Type: text/html"),
                 _ => media_type,
             };
-            assert!(head.contains(own.unwrap_or("HTTP")), "{kind:?} {head}");
-            assert!(own.is_some() || !head.contains("Content-Type"), "{kind:?} {head}");
+            assert!(head.contains(content_type.unwrap_or("HTTP")), "{kind:?} {head}");
+            assert!(content_type.is_some() || !head.contains("Content-Type"), "{kind:?} {head}");
         }
         assert!(arm.get("/2").starts_with("HTTP/1.1 404 "));
         assert!(!arm.configuration.prefix().join("logs/access.log").exists());
@@ -413,8 +414,8 @@ fn an_origin_that_is_not_there_is_told_to_clients_and_counted() {
         }
         if kind == Caddy {
             // It is told in what Caddy prints.
-            let said = arm.proxy.error_log_tail();
-            assert!(said.contains("connection refused"), "{said}");
+            let output = arm.proxy.error_log_tail();
+            assert!(output.contains("connection refused"), "{output}");
         }
     }
 }

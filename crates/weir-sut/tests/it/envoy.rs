@@ -9,7 +9,7 @@ use weir_parameters::Catalog;
 use weir_sut::{Launch, Proxy, SutError, WorkFolder};
 
 use crate::configured::rounds;
-use crate::setup::{Arm, Changes, Setup, catalog, nobody, program, run};
+use crate::setup::{Arm, Changes, Setup, catalog_of, nobody, program, run};
 
 /// Rows about the compressing filter, which exists only with compression.
 const OF_GZIP: [&str; 2] = ["gzip_comp_level", "gzip_min_length"];
@@ -31,7 +31,7 @@ pub(crate) fn start(settings: Settings, launch: Launch) -> Arm {
 
 #[test]
 fn a_process_tells_the_levels_that_it_runs_with() {
-    let catalog = catalog(ProxyKind::Envoy);
+    let catalog = catalog_of(ProxyKind::Envoy);
     for (number, mut settings) in rounds(ProxyKind::Envoy).into_iter().enumerate() {
         // Threads cost memory, and a container may forbid io_uring.
         settings.insert("concurrency".to_owned(), (1 + number % 2).to_string());
@@ -81,8 +81,8 @@ fn its_own_words_about_a_taken_port_are_understood() {
     let configuration = proxy(&[("reuseport", "off")], nobody()).write(&folder);
     let text = fs::read_to_string(configuration.file()).unwrap();
     let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let other = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = other.local_addr().unwrap().port();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
     let at = "/static_resources/listeners/0/address/socket_address/port_value";
     *document.pointer_mut(at).unwrap() = port.into();
     fs::write(configuration.file(), document.to_string()).unwrap();

@@ -8,14 +8,14 @@ use crate::gate::{Client, Gate, HOST};
 use crate::setup::{Arm, Changes};
 use crate::support::{Origin, until};
 
-fn arm(changes: Changes<'_>, origin: SocketAddr) -> Arm {
+fn start_arm(changes: Changes<'_>, origin: SocketAddr) -> Arm {
     proxy(changes, origin).start()
 }
 
 #[test]
 fn requests_reach_the_origin_with_their_target_and_host_as_they_came() {
     let origin = Gate::start();
-    let arm = arm(&[], origin.address);
+    let arm = start_arm(&[], origin.address);
     let fields = "Host: shop.example:81\r\nX-Own: 1\r\n";
     let mut client = Client::asking(arm.proxy.address(), "/a%2fb/../c?d=%20e&f", fields);
     let (head, seen) = client.answer().unwrap();
@@ -34,7 +34,7 @@ fn requests_reach_the_origin_with_their_target_and_host_as_they_came() {
 fn client_connections_are_closed_as_the_settings_say() {
     let origin = Origin::start();
     let limited =
-        arm(&[("keepalive_requests", "2"), ("delayed_close_timeout", "0s")], origin.address);
+        start_arm(&[("keepalive_requests", "2"), ("delayed_close_timeout", "0s")], origin.address);
     let mut client = Client::connect(limited.proxy.address());
     for is_last in [false, true] {
         let (head, _) = client.get("/").unwrap();
@@ -44,7 +44,7 @@ fn client_connections_are_closed_as_the_settings_say() {
     assert_eq!(limited.counter("http.ingress.downstream_cx_max_requests_reached"), 1);
 
     // It also ends a connection that has not asked in time.
-    let idle = arm(&[("keepalive_timeout", "500ms")], origin.address);
+    let idle = start_arm(&[("keepalive_timeout", "500ms")], origin.address);
     let mut client = Client::connect(idle.proxy.address());
     client.get("/").unwrap();
     assert!(client.reads_to_the_end(), "closed");
@@ -54,7 +54,7 @@ fn client_connections_are_closed_as_the_settings_say() {
 #[test]
 fn circuit_breakers_refuse_and_count() {
     let origin = Gate::start();
-    let arm = arm(
+    let arm = start_arm(
         &[("concurrency", "1"), ("max_connections", "1"), ("max_pending_requests", "1")],
         origin.address,
     );
@@ -82,22 +82,22 @@ fn circuit_breakers_refuse_and_count() {
 #[test]
 fn timeouts_and_the_limit_of_connections_are_counted() {
     let origin = Gate::start();
-    let timed = arm(&[("route_timeout", "50ms")], origin.address);
+    let timed = start_arm(&[("route_timeout", "50ms")], origin.address);
     let mut client = Client::connect(timed.proxy.address());
     let (head, _) = client.get("/held").unwrap();
     assert!(head.starts_with("HTTP/1.1 504 "), "{head}");
     assert_eq!(timed.counter("cluster.origin.upstream_rq_timeout"), 1);
 
-    let limited = arm(
+    let limited = start_arm(
         &[("max_active_downstream_connections", "1"), ("concurrency", "1")],
         Origin::start().address,
     );
     // weir's own look whether it accepts has to be gone.
-    let mut kept = None;
+    let mut first_client = None;
     until("one connection is there", || {
         let mut client = Client::connect(limited.proxy.address());
-        kept = client.get("/").map(|_| client);
-        kept.is_some()
+        first_client = client.get("/").map(|_| client);
+        first_client.is_some()
     });
     let refused = limited.counter("listener.clear.downstream_global_cx_overflow");
     let mut above = Client::connect(limited.proxy.address());
@@ -113,13 +113,14 @@ fn io_uring_carries_requests_where_it_may_be_used() {
         return;
     }
     let origin = Origin::start();
-    let arm = arm(&[("io_uring", "on"), ("concurrency", "1")], origin.address);
+    let arm = start_arm(&[("io_uring", "on"), ("concurrency", "1")], origin.address);
     for _ in 0..20 {
         assert!(arm.get("/").ends_with("hello"));
     }
     let descriptors = format!("/proc/{}/fd", arm.proxy.master_pid());
-    let rings = fs::read_dir(descriptors).unwrap().flatten();
-    let is_ring = |link: std::path::PathBuf| link.to_string_lossy().contains("io_uring");
-    let rings = rings.filter(|entry| fs::read_link(entry.path()).is_ok_and(is_ring));
+    let links = fs::read_dir(descriptors).unwrap().flatten();
+    let rings = links.filter(|entry| {
+        fs::read_link(entry.path()).is_ok_and(|link| link.to_string_lossy().contains("io_uring"))
+    });
     assert!(rings.count() > 0, "it has rings");
 }

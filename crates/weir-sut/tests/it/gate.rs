@@ -145,8 +145,8 @@ impl Client {
 
     /// Waits for the proxy to close; returns true if nothing came before.
     pub(crate) fn reads_to_the_end(&mut self) -> bool {
-        let mut rest = Vec::new();
-        self.0.read_to_end(&mut rest).is_ok() && rest.is_empty()
+        let mut unread = Vec::new();
+        self.0.read_to_end(&mut unread).is_ok() && unread.is_empty()
     }
 }
 

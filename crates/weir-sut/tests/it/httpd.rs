@@ -45,11 +45,11 @@ fn what_runs_is_what_was_asked_for() {
                     "proxy" => role != ProxyRole::ReverseProxy,
                     _ => row.id == "mpm" || row.id == "max_request_workers",
                 };
-                let other = levels(ProxyKind::Httpd, row).into_iter().find(|level| {
+                let level = levels(ProxyKind::Httpd, row).into_iter().find(|level| {
                     let default = row.default.newest().level.as_ref();
                     Some(level) != default && level.len() < 12
                 });
-                if let Some(level) = other.filter(|_| !is_left_out) {
+                if let Some(level) = level.filter(|_| !is_left_out) {
                     settings.insert(row.id.clone(), level);
                 }
                 if is_for_threads {

@@ -23,8 +23,11 @@ fn a_worker_that_nobody_has_noted_is_ended_too() {
     let mut second = Orphans(Vec::new());
     until("another worker", || {
         let workers = weir_probe::process::children(master).unwrap();
-        let others = workers.into_iter().filter(|&pid| pid != first);
-        second.0 = others.filter_map(|pid| ProcessId::of(pid).ok()).collect();
+        second.0 = workers
+            .into_iter()
+            .filter(|&pid| pid != first)
+            .filter_map(|pid| ProcessId::of(pid).ok())
+            .collect();
         second.some_alive()
     });
     let ended = ProcessId::of(master).unwrap();
@@ -47,12 +50,12 @@ const NOBODY: u32 = 65_534;
 /// With `sweep`, acts as a later weir that only sweeps.
 #[test]
 fn is_a_weir_that_will_be_killed() {
-    let Some(role) = std::env::var_os(ROLE) else {
+    let Some(variable) = std::env::var_os(ROLE) else {
         return;
     };
-    let role = role.into_string().unwrap();
-    let mut role = role.splitn(3, ':');
-    let (how, kind, parent) = (role.next().unwrap(), role.next(), role.next().unwrap());
+    let role = variable.into_string().unwrap();
+    let mut parts = role.splitn(3, ':');
+    let (how, kind, parent) = (parts.next().unwrap(), parts.next(), parts.next().unwrap());
     if how == "sweep" {
         let swept = WorkFolder::sweep_in(Path::new(parent));
         swept.iter().for_each(|folder| println!("\nswept {}", folder.display()));
@@ -119,12 +122,12 @@ impl Drop for Orphans {
 
 /// Returns the command of a weir with a [`ROLE`], started through `through` if that names a program.
 fn weir(through: &[&str], how: &str, kind: ProxyKind, parent: &Path) -> Command {
-    let own = std::env::current_exe().expect("a test knows its executable");
+    let executable = std::env::current_exe().expect("a test knows its executable");
     let mut command = match through {
-        [] => Command::new(own),
+        [] => Command::new(executable),
         [program, arguments @ ..] => {
             let mut command = Command::new(program);
-            command.args(arguments).arg(own);
+            command.args(arguments).arg(executable);
             command
         }
     };
@@ -143,9 +146,9 @@ fn kill_a_weir(how: &str, kind: ProxyKind, parent: &Path) -> (Orphans, PathBuf) 
 /// Does the same as [`kill_a_weir`] for a weir that is not started yet; `is_bare` is true if it prints one process
 /// only.
 fn kill_once_it_serves(mut weir: Command, is_bare: bool, parent: &Path) -> (Orphans, PathBuf) {
-    let mut weir = weir.spawn().expect("this executable can be started");
+    let mut child = weir.spawn().expect("this executable can be started");
     let mut all = Vec::new();
-    let lines = BufReader::new(weir.stdout.take().expect("it is piped")).lines();
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     for line in lines.map_while(Result::ok) {
         if let Some(pid) = line.strip_prefix("process ") {
             all.push(ProcessId::of(pid.parse().expect("a number")).expect("it runs"));
@@ -154,12 +157,12 @@ fn kill_once_it_serves(mut weir: Command, is_bare: bool, parent: &Path) -> (Orph
             break;
         }
     }
-    weir.kill().expect("it runs");
-    weir.wait().expect("it was started here");
+    child.kill().expect("it runs");
+    child.wait().expect("it was started here");
     assert!(!all.is_empty(), "the proxy was started");
-    let mut left = std::fs::read_dir(parent).expect("the folder is there");
-    let left = left.next().expect("it leaves its folder behind").expect("it can be read");
-    (Orphans(all), left.path())
+    let mut entries = std::fs::read_dir(parent).expect("the folder is there");
+    let entry = entries.next().expect("it leaves its folder behind").expect("it can be read");
+    (Orphans(all), entry.path())
 }
 
 #[test]
@@ -167,10 +170,10 @@ fn a_killed_weir_takes_its_proxy_along_and_its_folder_is_swept() {
     for subject in one_of_each() {
         let work = WorkFolder::create().unwrap();
         let parent = shared_folder(&work);
-        let (orphans, left) = kill_a_weir("launched", subject.kind, &parent);
+        let (orphans, folder) = kill_a_weir("launched", subject.kind, &parent);
         assert_eq!(orphans.0.len(), subject.workers + 1, "{:?}", subject.kind);
         until("the proxy ends after its weir", || !orphans.some_alive());
-        assert_eq!(WorkFolder::sweep_in(&parent), [left]);
+        assert_eq!(WorkFolder::sweep_in(&parent), [folder]);
     }
 }
 
@@ -180,9 +183,9 @@ fn a_proxy_that_outlived_its_weir_is_ended_by_the_next_sweep() {
     // TMPDIR may well be a link.
     let parent = work.prefix("link");
     std::os::unix::fs::symlink(shared_folder(&work), &parent).unwrap();
-    let (orphans, left) = kill_a_weir("bare", ProxyKind::Nginx, &parent);
+    let (orphans, folder) = kill_a_weir("bare", ProxyKind::Nginx, &parent);
     assert!(orphans.some_alive(), "nothing ties it to its weir");
-    assert_eq!(WorkFolder::sweep_in(&parent), [left]);
+    assert_eq!(WorkFolder::sweep_in(&parent), [folder]);
     until("the sweep ended it", || !orphans.some_alive());
 }
 
@@ -190,7 +193,7 @@ fn a_proxy_that_outlived_its_weir_is_ended_by_the_next_sweep() {
 fn workers_that_outlived_their_master_too_are_ended_by_the_next_sweep() {
     let work = WorkFolder::create().unwrap();
     let parent = shared_folder(&work);
-    let (masters, left) = kill_a_weir("bare", ProxyKind::Nginx, &parent);
+    let (masters, folder) = kill_a_weir("bare", ProxyKind::Nginx, &parent);
     let master = masters.0[0].pid;
     let workers = Orphans(
         weir_probe::process::children(master)
@@ -203,9 +206,9 @@ fn workers_that_outlived_their_master_too_are_ended_by_the_next_sweep() {
     until("the master's end", || !masters.some_alive());
     assert!(workers.some_alive(), "workers outlive their master");
     // Somebody who only looks at the log is nobody's orphan.
-    let log = std::fs::File::open(left.join("arm/logs/error.log")).unwrap();
+    let log = std::fs::File::open(folder.join("arm/logs/error.log")).unwrap();
     let mut reader = Command::new("sleep").arg("600").stdin(log).spawn().unwrap();
-    assert_eq!(WorkFolder::sweep_in(&parent), [left]);
+    assert_eq!(WorkFolder::sweep_in(&parent), [folder]);
     assert!(!workers.some_alive());
     assert!(matches!(reader.try_wait(), Ok(None)));
     reader.kill().unwrap();
@@ -216,19 +219,21 @@ fn workers_that_outlived_their_master_too_are_ended_by_the_next_sweep() {
 /// program and open files from other processes of its user, and does not tell its master that weir has ended. `None` if
 /// none can be made here.
 fn nginx_with_capabilities(folder: &Path) -> Option<PathBuf> {
-    let own = std::env::current_exe().expect("a test knows its executable");
-    let as_nobody = |program: &Path, argument: &str| {
-        let mut command = Command::new("setpriv");
-        command.args(AS_NOBODY).arg("--").arg(program).arg(argument);
-        command.output().is_ok_and(|output| output.status.success())
-    };
+    let executable = std::env::current_exe().expect("a test knows its executable");
     let program = folder.join("nginx");
     std::fs::copy(nginx().program(), &program).expect("the folder is the test's");
     let mut setcap = Command::new("setcap");
     setcap.arg("cap_net_bind_service=ep").arg(&program);
     let has_capabilities = setcap.output().is_ok_and(|output| output.status.success());
-    let can_be_done = has_capabilities && as_nobody(&own, "--list") && as_nobody(&program, "-v");
+    let can_be_done =
+        has_capabilities && runs_as_nobody(&executable, "--list") && runs_as_nobody(&program, "-v");
     can_be_done.then_some(program)
+}
+
+fn runs_as_nobody(program: &Path, argument: &str) -> bool {
+    let mut command = Command::new("setpriv");
+    command.args(AS_NOBODY).arg("--").arg(program).arg(argument);
+    command.output().is_ok_and(|output| output.status.success())
 }
 
 const AS_NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -249,7 +254,7 @@ fn a_proxy_that_does_not_show_what_it_is_is_found_again_by_number_and_start_time
         let through: Vec<&str> = ["setpriv"].into_iter().chain(AS_NOBODY).collect();
         let mut doomed = weir(&through, "launched", ProxyKind::Nginx, &parent);
         doomed.env(PROGRAM, &program);
-        let (orphans, left) = kill_once_it_serves(doomed, false, &parent);
+        let (orphans, folder) = kill_once_it_serves(doomed, false, &parent);
         assert_eq!(orphans.0.len(), 3);
         if is_master_killed {
             kill(orphans.0[2].pid);
@@ -266,7 +271,7 @@ fn a_proxy_that_does_not_show_what_it_is_is_found_again_by_number_and_start_time
             &weir(&through, "sweep", ProxyKind::Nginx, &parent).output().unwrap().stdout,
         )
         .into_owned();
-        assert!(swept.contains(&format!("swept {}", left.display())), "{swept}");
+        assert!(swept.contains(&format!("swept {}", folder.display())), "{swept}");
         until("the sweep ended it", || !orphans.some_alive());
     }
 }

@@ -86,10 +86,10 @@ fn the_process_number_stays_and_arguments_pass_unchanged() {
 
 /// Runs the launcher with raw arguments; returns its exit code and error output.
 fn launch_raw(arguments: &[&str]) -> (Option<i32>, String) {
-    let leading = launcher().command(&Launch::default(), Path::new("x"));
-    let leading = leading.get_args().map(OsString::from).take(4);
-    let own = std::env::current_exe().expect("a test knows its executable");
-    let mut command = std::process::Command::new(own);
+    let launch = launcher().command(&Launch::default(), Path::new("x"));
+    let leading = launch.get_args().map(OsString::from).take(4);
+    let executable = std::env::current_exe().expect("a test knows its executable");
+    let mut command = std::process::Command::new(executable);
     let output =
         command.args(leading).args(arguments).output().expect("the launcher can be started");
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -105,9 +105,9 @@ fn what_cannot_be_had_is_said() {
         (&["--cpus", "1023", "--", "true"], "cannot run on CPUs 1023: Invalid argument"),
         (&["--cpus", "many", "--", "true"], "`--cpus many` is not understood"),
     ];
-    for (arguments, said) in rows {
+    for (arguments, message) in rows {
         let (code, words) = launch_raw(arguments);
         assert_eq!(code, Some(127));
-        assert!(words.contains(said), "{words}");
+        assert!(words.contains(message), "{words}");
     }
 }

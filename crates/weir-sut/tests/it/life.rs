@@ -120,8 +120,7 @@ impl Subject {
     /// Returns a program that answers queries as this proxy, but runs `does` first, or instead, when it is to serve.
     fn disguised(&self, folder: &WorkFolder, does: &str) -> Arc<dyn Proxy> {
         let file = folder.path().join(self.kind.name());
-        let (mark, real) = (self.serves, self.program());
-        let real = real.program().display();
+        let (mark, real) = (self.serves, self.program().program().display().to_string());
         let script =
             format!("#!/bin/sh\ncase \"$*\" in *'{mark}'*) {does};; esac\nexec {real} \"$@\"\n");
         executable(&file, &script);
@@ -143,8 +142,8 @@ fn stopping_or_dropping_a_proxy_leaves_no_process() {
         stopped.proxy.stop();
         drop(dropped.proxy);
         // Reaped, too: a zombie would still have its number.
-        let is_gone = |process: &ProcessId| ProcessId::of(process.pid).ok() != Some(*process);
-        assert!(all.iter().all(is_gone), "{kind:?} {changes:?}");
+        let is_gone = all.iter().all(|process| ProcessId::of(process.pid).ok() != Some(*process));
+        assert!(is_gone, "{kind:?} {changes:?}");
         let path = stopped.folder.path().to_owned();
         drop(stopped.folder);
         assert!(!path.exists());
@@ -159,8 +158,8 @@ fn a_port_that_is_taken_is_said_and_never_shared() {
     for subject in SUBJECTS {
         let arm = subject.start(&origin);
         // Somebody who accepts, so that a mere connection would pass for a proxy that is ready.
-        let other = TcpListener::bind("127.0.0.1:0").unwrap();
-        for address in [arm.proxy.address(), other.local_addr().unwrap()] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        for address in [arm.proxy.address(), listener.local_addr().unwrap()] {
             let configuration = subject.write(&folder, address, &origin);
             let error = run(&*subject.program(), &configuration).unwrap_err();
             let SutError::PortTaken { words, address: at, .. } = &error else {
@@ -168,9 +167,9 @@ fn a_port_that_is_taken_is_said_and_never_shared() {
             };
             assert_eq!(*at, address);
             assert!(error.hint().unwrap().contains(&address.port().to_string()));
-            if let Some(own) = subject.taken {
-                let own = own.replace("{}", &address.to_string());
-                assert_eq!(words.matches(&own).count(), 1, "said once: {words}");
+            if let Some(message) = subject.taken {
+                let expected = message.replace("{}", &address.to_string());
+                assert_eq!(words.matches(&expected).count(), 1, "said once: {words}");
             }
         }
         for _ in 0..8 {
@@ -206,8 +205,8 @@ fn a_worker_or_master_that_dies_is_noticed() {
                 assert_eq!((what, pid), (name, victim), "{:?}", subject.kind);
             }
             if subject.workers == 0 {
-                let asked = subject.program().counters(&arm.configuration);
-                assert!(matches!(asked, Err(SutError::Admin { .. })));
+                let counters = subject.program().counters(&arm.configuration);
+                assert!(matches!(counters, Err(SutError::Admin { .. })));
             }
             if subject.kind == ProxyKind::Nginx && !of_worker {
                 let outlives = all.iter().any(|process| process.is_alive());
@@ -245,8 +244,8 @@ fn what_an_earlier_instance_left_in_the_prefix_does_not_matter() {
             ProxyKind::Httpd => assert!(prefix.join("run/httpd.pid").exists()),
             _ => assert!(prefix.join("run/admin.sock").exists(), "{:?}", subject.kind),
         }
-        let own = format!("{}\n", std::process::id());
-        fs::write(prefix.join(format!("run/{}.pid", subject.kind.name())), own).unwrap();
+        let pid = format!("{}\n", std::process::id());
+        fs::write(prefix.join(format!("run/{}.pid", subject.kind.name())), pid).unwrap();
         // Its port may have been taken meanwhile by whoever runs beside this.
         let configuration = subject.write(&folder, free_address(), &origin);
         let mut second = run(&*subject.program(), &configuration).unwrap();
@@ -259,7 +258,7 @@ fn what_an_earlier_instance_left_in_the_prefix_does_not_matter() {
 #[test]
 fn one_that_crashes_listens_late_or_never_is_told_apart() {
     let origin = &Origin::start();
-    let look_at = |subject: &Subject| {
+    side_by_side(|subject| {
         let folder = WorkFolder::create().unwrap();
         let configuration = subject.write(&folder, free_address(), origin);
         let started = |does: &str| run(&*subject.disguised(&folder, does), &configuration);
@@ -283,8 +282,7 @@ fn one_that_crashes_listens_late_or_never_is_told_apart() {
         assert!(is_so, "{:?}: {never:?}", subject.kind);
         let pid = fs::read_to_string(configuration.prefix().join("run/pid")).unwrap();
         assert!(ProcessId::of(pid.trim().parse().unwrap()).is_err());
-    };
-    side_by_side(look_at);
+    });
 }
 
 /// Another program accepts at the address before the proxy: a mere connection must not count as readiness.
@@ -298,13 +296,13 @@ fn a_listener_of_somebody_else_s_is_not_taken_for_the_proxy() {
         let started = configuration.prefix().join("run/started");
         std::thread::scope(|scope| {
             // The listener is open until the thread is joined.
-            let other = scope.spawn(|| {
+            let listener = scope.spawn(|| {
                 until("the program was started", || started.exists());
                 TcpListener::bind(configuration.listen()).unwrap()
             });
             let error = run(&*silent, &configuration).unwrap_err();
             assert!(matches!(error, SutError::NotListening { .. }), "{error}");
-            other.join().unwrap();
+            listener.join().unwrap();
         });
     });
 }
@@ -339,12 +337,12 @@ fn a_missing_or_wrong_program_is_said_with_what_to_do() {
             let words = format!("does not look like {}", kind.title());
             assert!(error.to_string().contains(&words), "{error}");
         }
-        let found = weir_sut::find(kind, None).unwrap();
-        assert_eq!(found.kind(), kind);
-        assert!(found.version().starts_with(version), "{}", found.version());
+        let program = weir_sut::find(kind, None).unwrap();
+        assert_eq!(program.kind(), kind);
+        assert!(program.version().starts_with(version), "{}", program.version());
     }
-    let other = weir_sut::find(ProxyKind::External, None).unwrap_err();
-    assert!(matches!(other, SutError::NotStartable { .. }), "{other}");
+    let error = weir_sut::find(ProxyKind::External, None).unwrap_err();
+    assert!(matches!(error, SutError::NotStartable { .. }), "{error}");
 }
 
 #[test]

@@ -18,20 +18,18 @@ pub(crate) fn files(changes: Changes<'_>) -> Setup<'_> {
 
 #[test]
 fn limits_are_those_that_were_asked_for() {
-    let launch = Launch { nofile: Some(900), ..Launch::default() };
-    let limited = |changes: Changes<'_>| {
-        let launch = launch.clone();
-        let setup = Setup { launch, ..files(changes) };
-        setup.start()
-    };
-    assert_eq!(limited(&[]).proxy.nofile().unwrap(), 900);
+    assert_eq!(limited(&[]).start().proxy.nofile().unwrap(), 900);
 
-    let own = limited(&[("worker_rlimit_nofile", "901")]);
+    let arm = limited(&[("worker_rlimit_nofile", "901")]).start();
     // A worker sets it by itself, once it runs.
-    until("the worker's own limit", || own.proxy.nofile().ok() == Some(901));
-    let effective = own.effective();
+    until("the worker's own limit", || arm.proxy.nofile().ok() == Some(901));
+    let effective = arm.effective();
     assert_eq!(effective.levels["worker_rlimit_nofile"], "901");
     assert!(effective.text.contains("worker_rlimit_nofile 901;"));
+}
+
+fn limited(changes: Changes<'_>) -> Setup<'_> {
+    Setup { launch: Launch { nofile: Some(900), ..Launch::default() }, ..files(changes) }
 }
 
 #[test]

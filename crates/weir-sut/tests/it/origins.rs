@@ -5,7 +5,7 @@ use std::fs;
 
 use weir_model::study::{ProxyKind, Settings};
 use weir_origin::{Content, Origin, OriginConfig};
-use weir_sut::Own;
+use weir_sut::UserConfiguration;
 
 use crate::setup::{Setup, ask_at, run};
 use crate::support::{free_address, get};
@@ -78,19 +78,17 @@ fn caddy(transport: &str) -> String {
 /// Returns the gateways: a name for the protocol, the proxy, and its configuration.
 fn gateways() -> Vec<(&'static str, ProxyKind, String)> {
     use ProxyKind::{Caddy, Envoy, Haproxy, Nginx};
-    let cgi = |module: &str| nginx(&format!("{}{module}_pass app.sock;", variables(module)));
-    let passed = |module: &str| cgi(module).replace("app.sock", "192.0.2.1:9000");
-    let kept = passed("fastcgi")
+    let kept_open = passed_by("fastcgi")
         .replace("fastcgi_pass 192.0.2.1:9000", "fastcgi_keep_conn on; fastcgi_pass app")
         .replace(
             "    server {\n",
             "    upstream app { server 192.0.2.1:9000; keepalive 4; }\n    server {\n",
         );
     vec![
-        ("FastCGI", Nginx, passed("fastcgi")),
-        ("FastCGI, kept", Nginx, kept),
-        ("uwsgi", Nginx, passed("uwsgi")),
-        ("SCGI", Nginx, passed("scgi")),
+        ("FastCGI", Nginx, passed_by("fastcgi")),
+        ("FastCGI, kept", Nginx, kept_open),
+        ("uwsgi", Nginx, passed_by("uwsgi")),
+        ("SCGI", Nginx, passed_by("scgi")),
         ("memcached", Nginx, nginx("set $memcached_key $uri; memcached_pass 192.0.2.1:11211;")),
         ("gRPC", Nginx, nginx("grpc_pass grpc://192.0.2.1:50051;")),
         ("gRPC over TLS", Nginx, nginx("grpc_pass grpcs://192.0.2.1:50051;")),
@@ -101,6 +99,11 @@ fn gateways() -> Vec<(&'static str, ProxyKind, String)> {
         ("h2c", Caddy, caddy(r#"{"protocol": "http", "versions": ["h2c", "2"]}"#)),
         ("FastCGI", Caddy, caddy(r#"{"protocol": "fastcgi", "root": "/srv/www"}"#)),
     ]
+}
+
+fn passed_by(module: &str) -> String {
+    nginx(&format!("{}{module}_pass app.sock;", variables(module)))
+        .replace("app.sock", "192.0.2.1:9000")
 }
 
 #[test]
@@ -119,27 +122,31 @@ fn gateways_of_every_protocol_are_answered() {
             let asks = [ask_at(free_address())];
             let setup = Setup {
                 settings: Settings::new(),
-                own: Some(Own { file: &file, asks: &asks }),
+                own: Some(UserConfiguration { file: &file, asks: &asks }),
                 ..Setup::proxy(kind, &[], origin.addresses()[0])
             };
-            let what = format!("{name} from {}, {size} bytes", kind.name());
+            let description = format!("{name} from {}, {size} bytes", kind.name());
             let configuration = setup
                 .try_write(&folder, asks[0].at)
-                .unwrap_or_else(|error| panic!("{what}: {error}"));
+                .unwrap_or_else(|error| panic!("{description}: {error}"));
             let program = crate::setup::program(kind);
-            let proxy =
-                run(&*program, &configuration).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let proxy = run(&*program, &configuration)
+                .unwrap_or_else(|error| panic!("{description}: {error}"));
             for _ in 0..3 {
                 let response = get(proxy.address(), "/app.php?a=1");
-                let (head, content) = response.split_once("\r\n\r\n").expect(&what);
-                assert!(head.starts_with("HTTP/1.1 200"), "{what}: {head}");
+                let (head, content) = response.split_once("\r\n\r\n").expect(&description);
+                assert!(head.starts_with("HTTP/1.1 200"), "{description}: {head}");
                 let expected = Content::text(size);
                 let expected = std::str::from_utf8(expected.bytes()).unwrap();
-                assert!(content.contains(&expected[..1000]), "{what}: {head}");
-                assert!(content.len() as u64 >= size, "{what}: {}", content.len());
+                assert!(content.contains(&expected[..1000]), "{description}: {head}");
+                assert!(content.len() as u64 >= size, "{description}: {}", content.len());
             }
             let counters = origin.counters(0);
-            assert_eq!((counters.requests, counters.bad_requests), (3, 0), "{what}: {counters:?}");
+            assert_eq!(
+                (counters.requests, counters.bad_requests),
+                (3, 0),
+                "{description}: {counters:?}"
+            );
         }
     }
 }

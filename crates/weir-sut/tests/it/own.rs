@@ -6,12 +6,15 @@ use std::path::Path;
 
 use weir_model::study::ProxyKind::{self, Caddy, Envoy, Haproxy, Nginx};
 use weir_probe::process::command_line;
-use weir_sut::{Ask, Certificate, Configuration, Launch, Own, Proxy, SutError, WorkFolder};
+use weir_sut::{
+    Ask, Certificate, Configuration, Launch, Proxy, RunningProxy, SutError, UserConfiguration,
+    WorkFolder,
+};
 
 use crate::haproxy::haproxy;
 use crate::nginx::nginx;
 use crate::secure::NAME;
-use crate::setup::{Setup, ask_at, catalog, nobody, program, run, run_with};
+use crate::setup::{Setup, ask_at, catalog_of, nobody, program, run, run_with};
 use crate::support::{Origin, free_address, get, processes, until};
 
 /// Returns an nginx.conf whose listener has `flags`, with `main` on top.
@@ -28,10 +31,11 @@ fn of_user<'a>(
     (file, asks): (&'a Path, &'a [Ask]),
     settings: &[(&str, &str)],
 ) -> Setup<'a> {
-    let settings = settings.iter().map(|(id, level)| ((*id).to_owned(), (*level).to_owned()));
+    let settings =
+        settings.iter().map(|(id, level)| ((*id).to_owned(), (*level).to_owned())).collect();
     Setup {
-        settings: settings.collect(),
-        own: Some(Own { file, asks }),
+        settings,
+        own: Some(UserConfiguration { file, asks }),
         ..Setup::proxy(kind, &[], nobody())
     }
 }
@@ -67,7 +71,7 @@ fn nginx_is_ready_behind_a_launcher_that_stays() {
 const REQUESTS: usize = 20;
 
 /// Returns the number of connections that a copy opens to its origin server for [`REQUESTS`] requests.
-fn opened(proxy: &dyn Proxy, text: &str, settings: &[(&str, &str)]) -> usize {
+fn count_opened(proxy: &dyn Proxy, text: &str, settings: &[(&str, &str)]) -> usize {
     let folder = WorkFolder::create().expect("the work folder can be made");
     let origin = Origin::start();
     let file = folder.prefix("user.conf");
@@ -88,13 +92,6 @@ fn opened(proxy: &dyn Proxy, text: &str, settings: &[(&str, &str)]) -> usize {
 /// Typical users' files close every connection to the origin server, by different lines.
 #[test]
 fn connections_to_the_origin_are_kept_whatever_the_user_s_file_has() {
-    let nginx_conf = |http: &str, location: &str| {
-        format!(
-            "worker_processes 1;\npid nginx.pid;\nerror_log error.log;\nevents {{ }}\nhttp {{\n    \
-             access_log off;\n{http}    server {{\n        listen 18080;\n        location / {{\n\
-             {location}        }}\n    }}\n}}\n"
-        )
-    };
     let map = "    map $http_upgrade $connection_upgrade { default upgrade; '' close; }\n";
     let upgrade = "            proxy_http_version 1.1;\n            \
                    proxy_set_header Upgrade $http_upgrade;\n            \
@@ -102,7 +99,7 @@ fn connections_to_the_origin_are_kept_whatever_the_user_s_file_has() {
     let group = "    upstream app { server 192.0.2.1:80; }\n";
     let by_name = "            proxy_pass http://app;\n";
     let by_address = "            proxy_pass http://192.0.2.1:3000;\n";
-    let kept = [("origin_keepalive", "16")];
+    let keepalive = [("origin_keepalive", "16")];
     for (http, location) in [
         (group.to_owned(), by_name.to_owned()),
         (format!("{map}{group}"), format!("{upgrade}{by_name}")),
@@ -113,8 +110,13 @@ fn connections_to_the_origin_are_kept_whatever_the_user_s_file_has() {
             format!("{upgrade}            proxy_set_header Host $host;\n{by_address}"),
         ),
     ] {
-        let text = nginx_conf(&http, &location);
-        let counted = [&[][..], &kept].map(|settings| opened(&*nginx(), &text, settings));
+        let text = format!(
+            "worker_processes 1;\npid nginx.pid;\nerror_log error.log;\nevents {{ }}\nhttp {{\n    \
+             access_log off;\n{http}    server {{\n        listen 18080;\n        location / {{\n\
+             {location}        }}\n    }}\n}}\n"
+        );
+        let counted =
+            [&[][..], &keepalive].map(|settings| count_opened(&*nginx(), &text, settings));
         assert_eq!(counted, [REQUESTS, 1], "{text}");
     }
     for option in ["http-server-close", "httpclose"] {
@@ -123,8 +125,9 @@ fn connections_to_the_origin_are_kept_whatever_the_user_s_file_has() {
              timeout client 1s\n    timeout server 1s\n\
              listen web\n    bind :18080\n    server app 192.0.2.1:80\n"
         );
-        let kept = [("http_connection_mode", "http-keep-alive"), ("http_reuse", "always")];
-        let counted = [&[][..], &kept].map(|settings| opened(&*haproxy(), &text, settings));
+        let keepalive = [("http_connection_mode", "http-keep-alive"), ("http_reuse", "always")];
+        let counted =
+            [&[][..], &keepalive].map(|settings| count_opened(&*haproxy(), &text, settings));
         assert_eq!(counted[0], REQUESTS, "{text}");
         // One may be on its way back to the pool when the next request comes.
         assert!(counted[1] < REQUESTS / 2, "{option}: {}", counted[1]);
@@ -133,32 +136,25 @@ fn connections_to_the_origin_are_kept_whatever_the_user_s_file_has() {
 
 /// Returns the configuration of an Envoy with these access logs of its connection manager and of its listener.
 fn envoy_json(of_manager: &str, of_listener: &str) -> String {
-    let typed = |name: &str| format!("\"@type\": \"type.googleapis.com/envoy.extensions.{name}\"");
+    const EXTENSIONS: &str = "\"@type\": \"type.googleapis.com/envoy.extensions";
     format!(
         "{{\"static_resources\": {{\"listeners\": [{{\"name\": \"web\", \"access_log\": [{of_listener}],\n\
          \"address\": {{\"socket_address\": {{\"address\": \"0.0.0.0\", \"port_value\": 18080}}}},\n\
-         \"filter_chains\": [{{\"filters\": [{{\"name\": \"http\", \"typed_config\": {{{},\n\
+         \"filter_chains\": [{{\"filters\": [{{\"name\": \"http\", \"typed_config\": {{{EXTENSIONS}.filters.network.\
+         http_connection_manager.v3.HttpConnectionManager\",\n\
          \"stat_prefix\": \"web\", \"access_log\": [{of_manager}],\n\
-         \"http_filters\": [{{\"name\": \"router\", \"typed_config\": {{{}}}}}],\n\
+         \"http_filters\": [{{\"name\": \"router\", \"typed_config\": {{{EXTENSIONS}.filters.http.router.v3.Router\"}}}}],\n\
          \"route_config\": {{\"virtual_hosts\": [{{\"name\": \"all\", \"domains\": [\"*\"],\n\
          \"routes\": [{{\"match\": {{\"prefix\": \"/\"}}, \"route\": {{\"cluster\": \"app\"}}}}]}}]}}}}}}]}}]}}],\n\
          \"clusters\": [{{\"name\": \"app\", \"load_assignment\": {{\"cluster_name\": \"app\", \"endpoints\": [\n\
          {{\"lb_endpoints\": [{{\"endpoint\": {{\"address\": {{\"socket_address\": {{\"address\": \"192.0.2.1\", \
-         \"port_value\": 80}}}}}}}}]}}]}}}}]}}}}\n",
-        typed("filters.network.http_connection_manager.v3.HttpConnectionManager"),
-        typed("filters.http.router.v3.Router"),
+         \"port_value\": 80}}}}}}}}]}}]}}}}]}}}}\n"
     )
 }
 
 /// Levels that a proxy reports for a copy are checked without and with a setting of the row.
 #[test]
 fn what_users_files_say_in_other_words_is_read() {
-    let log = |name: &str| {
-        format!(
-            "{{\"name\": \"a\", \"typed_config\": {{\"@type\": \
-             \"type.googleapis.com/envoy.extensions.access_loggers.stream.v3.{name}\"}}}}"
-        )
-    };
     let other_group = "pid nginx.pid;\nerror_log error.log;\nevents { }\nhttp {\n    access_log off;\n    \
                        upstream other { server 192.0.2.2:80; keepalive 5; }\n    server { listen 18080; \
                        location / { proxy_pass http://192.0.2.1:3000; } }\n}\n";
@@ -167,25 +163,31 @@ fn what_users_files_say_in_other_words_is_read() {
                         \"transport\": {\"protocol\": \"http\", \"keep_alive\": {\"enabled\": false}}}]}]}}}}}\n";
     #[rustfmt::skip]
     let rows = [
-        (Envoy, "e.json", envoy_json(&log("StdoutAccessLog"), ""), ["access_log", "off"], "on"),
-        (Envoy, "e.json", envoy_json("", &log("StderrAccessLog")), ["access_log", "off"], "on"),
+        (Envoy, "e.json", envoy_json(&envoy_log("StdoutAccessLog"), ""), ["access_log", "off"], "on"),
+        (Envoy, "e.json", envoy_json("", &envoy_log("StderrAccessLog")), ["access_log", "off"], "on"),
         (Envoy, "e.json", envoy_json("", ""), ["access_log", "on"], "off"),
         (Nginx, "nginx.conf", other_group.to_owned(), ["origin_keepalive", "8"], "0"),
         (Caddy, "c.json", switched_off.to_owned(), ["origin_keepalive", "8"], "0"),
     ];
     for (kind, name, text, [id, level], expected) in rows {
-        let read = |settings: &[(&str, &str)]| {
+        let both = [&[][..], &[(id, level)]].map(|settings: &[(&str, &str)]| {
             let folder = WorkFolder::create().unwrap();
             let file = folder.prefix(name);
             fs::write(&file, &text).unwrap();
             let asks = [ask_at(free_address())];
             let configuration = of_user(kind, (&file, &asks), settings).write(&folder);
-            let effective = program(kind).effective(&configuration, None, &catalog(kind));
+            let effective = program(kind).effective(&configuration, None, &catalog_of(kind));
             effective.unwrap().levels[id].clone()
-        };
-        let both = [read(&[]), read(&[(id, level)])];
+        });
         assert_eq!(both, [expected, level], "{text}");
     }
+}
+
+fn envoy_log(name: &str) -> String {
+    format!(
+        "{{\"name\": \"a\", \"typed_config\": {{\"@type\": \
+         \"type.googleapis.com/envoy.extensions.access_loggers.stream.v3.{name}\"}}}}"
+    )
 }
 
 /// Configuration with a server in clear, and one over TLS with two locations.
@@ -219,13 +221,13 @@ fn levels_are_read_where_the_loads_go() {
         (Haproxy, TWO_FRONTENDS, &["/api/x"], &[(client, "7s"), (server, "9s")]),
         (Haproxy, TWO_FRONTENDS, &["", "/"], &[(client, "5s and 7s"), (version, "TLSv1.3")]),
     ];
-    for (kind, text, asked, expected) in rows {
+    for (kind, text, targets, expected) in rows {
         let folder = WorkFolder::create().unwrap();
         let certificate = Certificate::make(folder.path(), &[NAME.to_owned()]).unwrap();
         let file = folder.prefix("user.conf");
         fs::write(&file, text).unwrap();
         // Without a target in clear, with one over TLS.
-        let asks = asked.iter().map(|target| {
+        let asks = targets.iter().map(|target| {
             let mut ask = ask_at(free_address());
             if !target.is_empty() {
                 ask.spec.tls = true;
@@ -236,10 +238,10 @@ fn levels_are_read_where_the_loads_go() {
         let asks: Vec<Ask> = asks.collect();
         let setup = Setup { certificate: Some(&certificate), ..of_user(kind, (&file, &asks), &[]) };
         let configuration = setup.write(&folder);
-        let effective = program(kind).effective(&configuration, None, &catalog(kind));
+        let effective = program(kind).effective(&configuration, None, &catalog_of(kind));
         let levels = effective.unwrap().levels;
         for (id, level) in expected {
-            assert_eq!(levels[*id], *level, "{kind:?} {asked:?} {id}");
+            assert_eq!(levels[*id], *level, "{kind:?} {targets:?} {id}");
         }
     }
 }
@@ -247,15 +249,16 @@ fn levels_are_read_where_the_loads_go() {
 /// With SO_REUSEPORT two nginx would share the port.
 #[test]
 fn a_port_that_is_taken_is_not_shared_because_the_user_s_file_would() {
-    let text = nginx_conf("", " reuseport");
-    let start = |folder: &WorkFolder, listen| {
-        let configuration = copy(&*nginx(), folder, &text, listen);
-        run(&*nginx(), &configuration)
-    };
     let folders = [(); 2].map(|()| WorkFolder::create().unwrap());
-    let first = start(&folders[0], free_address()).unwrap();
-    let error = start(&folders[1], first.address()).unwrap_err();
+    let first = start_copy(&folders[0], free_address()).unwrap();
+    let error = start_copy(&folders[1], first.address()).unwrap_err();
     assert!(matches!(error, SutError::PortTaken { .. }), "{error}");
+}
+
+fn start_copy(folder: &WorkFolder, listen: SocketAddr) -> Result<RunningProxy, SutError> {
+    let text = nginx_conf("", " reuseport");
+    let configuration = copy(&*nginx(), folder, &text, listen);
+    run(&*nginx(), &configuration)
 }
 
 fn number(database: &str, name: &str) -> String {

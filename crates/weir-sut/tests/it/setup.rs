@@ -7,8 +7,8 @@ use std::sync::Arc;
 use weir_model::study::{AskSpec, ProxyKind, ProxyRole, RequestedSpec, Settings};
 use weir_parameters::Catalog;
 use weir_sut::{
-    Ask, Certificate, Configuration, Effective, Launch, Own, Proxy, RunningProxy, Site, SutError,
-    TlsListener, WorkFolder,
+    Ask, Certificate, Configuration, Effective, Launch, Proxy, RunningProxy, Site, SutError,
+    TlsListener, UserConfiguration, WorkFolder,
 };
 
 use crate::secure;
@@ -24,7 +24,7 @@ pub(crate) fn program(kind: ProxyKind) -> Arc<dyn Proxy> {
 }
 
 /// Returns the catalog for the installed version.
-pub(crate) fn catalog(kind: ProxyKind) -> Catalog {
+pub(crate) fn catalog_of(kind: ProxyKind) -> Catalog {
     Catalog::builtin().for_proxy(kind, program(kind).version())
 }
 
@@ -42,8 +42,7 @@ pub(crate) fn ask_at(at: SocketAddr) -> Ask {
 /// Returns Debian's settings of a proxy with `changes` on top.
 pub(crate) fn stock(kind: ProxyKind, changes: Changes<'_>) -> Settings {
     let mut settings = Catalog::builtin().stock(kind);
-    let changes = changes.iter();
-    settings.extend(changes.map(|&(id, level)| (id.to_owned(), level.to_owned())));
+    settings.extend(changes.iter().map(|&(id, level)| (id.to_owned(), level.to_owned())));
     settings
 }
 
@@ -55,7 +54,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) role: ProxyRole,
     pub(crate) origin: Option<SocketAddr>,
     pub(crate) sizes: &'a [u64],
-    pub(crate) own: Option<Own<'a>>,
+    pub(crate) own: Option<UserConfiguration<'a>>,
     /// Certificate of the listener with TLS; None for no such listener.
     pub(crate) certificate: Option<&'a Certificate>,
     pub(crate) launch: Launch,
@@ -110,7 +109,7 @@ impl Setup<'_> {
     /// Lets the program read the written configuration, and compares the levels that it reports with the expected ones.
     pub(crate) fn must_read_back(&self, folder: &WorkFolder) {
         let (kind, settings) = (self.kind, &self.settings);
-        let catalog = catalog(kind);
+        let catalog = catalog_of(kind);
         let effective = program(kind)
             .effective(&self.write(folder), None, &catalog)
             .unwrap_or_else(|error| panic!("{settings:#?}: {error}"));
@@ -128,9 +127,9 @@ impl Setup<'_> {
 
     /// Starts the proxy with a listener in clear and one with TLS.
     pub(crate) fn start_with_tls(&self) -> Arm {
-        let folder = folder();
-        let certificate = Certificate::make(folder.path(), &[secure::NAME.to_owned()]);
-        self.start_in(folder, Some(certificate.expect("a certificate can be made")))
+        let work_folder = folder();
+        let certificate = Certificate::make(work_folder.path(), &[secure::NAME.to_owned()]);
+        self.start_in(work_folder, Some(certificate.expect("a certificate can be made")))
     }
 
     /// Starts the proxy. Ports are picked before they are taken, and the machine may be shared, so if a port has been
@@ -208,7 +207,7 @@ impl Arm {
 
     /// Returns the configuration that the running proxy reports.
     pub(crate) fn effective(&self) -> Effective {
-        let catalog = catalog(self.configuration.kind());
+        let catalog = catalog_of(self.configuration.kind());
         let effective =
             (self.program()).effective(&self.configuration, Some(&self.proxy), &catalog);
         effective.expect("it answers")

@@ -29,8 +29,8 @@ pub(crate) fn kill(pid: u32) {
 
 /// A launcher that goes through this test executable: see `launch::becomes_the_program`.
 pub(crate) fn launcher() -> Launcher {
-    let own = std::env::current_exe().expect("a test knows its executable");
-    Launcher::through(own, ["--exact", "launch::becomes_the_program", "--nocapture", "--"])
+    let executable = std::env::current_exe().expect("a test knows its executable");
+    Launcher::through(executable, ["--exact", "launch::becomes_the_program", "--nocapture", "--"])
 }
 
 /// Writes a script that can be executed.

@@ -29,16 +29,16 @@ fn start(kind: ProxyKind, changes: Changes<'_>, origin: &Origin) -> Arm {
 fn must_have_counted(kind: ProxyKind, arm: &Arm, counted: Counted) {
     let counters = arm.counters();
     for (name, count) in counted {
-        let found = counters.get(*name).copied().unwrap_or(0);
-        assert_eq!(found, *count, "{kind:?} {name}");
+        let value = counters.get(*name).copied().unwrap_or(0);
+        assert_eq!(value, *count, "{kind:?} {name}");
     }
 }
 
 fn must_have(kind: ProxyKind, arm: &Arm, changes: Changes<'_>) {
     let levels = arm.effective().levels;
     for (id, level) in changes {
-        let found = levels.get(*id).map(String::as_str);
-        assert_eq!(found, Some(*level), "{kind:?} {id}");
+        let value = levels.get(*id).map(String::as_str);
+        assert_eq!(value, Some(*level), "{kind:?} {id}");
     }
 }
 
@@ -132,8 +132,8 @@ fn the_newest_version_and_the_ciphers_are_those_of_the_settings() {
         assert!(text.contains(&agreed) && text.contains(also), "{kind:?} {text}");
         let (spoken, text) = arm.ask("/", &["-tls1_3"]);
         assert!(!spoken && text.contains("alert protocol version"), "{kind:?} {text}");
-        let other = ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"];
-        let (spoken, text) = arm.ask("/", &other);
+        let arguments = ["-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256"];
+        let (spoken, text) = arm.ask("/", &arguments);
         assert!(!spoken && text.contains("handshake failure"), "{kind:?} {text}");
         // In clear it answers as well.
         assert!(arm.get("/").ends_with("hello"));
@@ -221,12 +221,12 @@ fn settings_of_tls_read_back_beside_the_flags_of_the_listener_in_clear() {
         ("ssl_buffer_size", "4k"),
     ];
     let arm = files(&changes).start_with_tls();
-    let catalog = crate::setup::catalog(Nginx);
+    let catalog = crate::setup::catalog_of(Nginx);
     let effective = nginx().effective(&arm.configuration, None, &catalog).unwrap();
-    let others = [("ssl_session_tickets", "on"), ("ssl_prefer_server_ciphers", "on")];
-    for (id, level) in changes.into_iter().chain(others) {
-        let found = effective.levels.get(id).map(String::as_str);
-        assert_eq!(found, Some(level), "{id}");
+    let untouched = [("ssl_session_tickets", "on"), ("ssl_prefer_server_ciphers", "on")];
+    for (id, level) in changes.into_iter().chain(untouched) {
+        let value = effective.levels.get(id).map(String::as_str);
+        assert_eq!(value, Some(level), "{id}");
     }
     assert_eq!(effective.text.matches("backlog=99").count(), 2);
     let remarks = nginx().check(&arm.configuration).unwrap();
@@ -236,17 +236,18 @@ fn settings_of_tls_read_back_beside_the_flags_of_the_listener_in_clear() {
 #[test]
 fn the_key_is_nobody_else_s_to_read_and_no_two_runs_have_the_same() {
     let folders = [(); 2].map(|()| WorkFolder::create().unwrap());
-    let made = folders
+    let certificates = folders
         .each_ref()
         .map(|folder| Certificate::make(folder.path(), &[NAME.to_owned()]).unwrap());
-    let keys = made.each_ref().map(|made| made.file().with_file_name("key.pem"));
+    let keys =
+        certificates.each_ref().map(|certificate| certificate.file().with_file_name("key.pem"));
     let mode = fs::metadata(&keys[0]).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let keys = keys.map(|key| fs::read(key).unwrap());
-    assert_ne!(keys[0], keys[1]);
+    let texts = keys.map(|key| fs::read(key).unwrap());
+    assert_ne!(texts[0], texts[1]);
     let output = Command::new("openssl")
         .args(["x509", "-noout", "-text", "-in"])
-        .arg(made[0].file())
+        .arg(certificates[0].file())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

@@ -24,12 +24,11 @@ impl PodArgs {
     /// them again.
     pub(crate) fn again(&self) -> String {
         let wanted = &self.wanted;
-        let number = |value: Option<u32>| value.map(|value| value.to_string());
         let single = [
             ("--on", self.on.clone()),
-            ("--generators", number(wanted.generators)),
+            ("--generators", wanted.generators.map(|count| count.to_string())),
             ("--image", wanted.image.clone()),
-            ("--pod-cpus", number(wanted.pod_cpus)),
+            ("--pod-cpus", wanted.pod_cpus.map(|count| count.to_string())),
             ("--pod-memory", wanted.pod_memory.clone()),
             ("--proxy-pods", wanted.proxy_pods.clone()),
             ("--origin-pod", wanted.origin_pod.clone()),
@@ -39,9 +38,12 @@ impl PodArgs {
         .filter_map(|(option, value)| Some((option, value?)));
         let nodes = wanted.node_selector.iter().map(|value| ("--node-selector", value.clone()));
         let taints = wanted.toleration.iter().map(|value| ("--toleration", value.clone()));
-        let each = single.chain(nodes).chain(taints);
+        let options = single.chain(nodes).chain(taints);
         let share = wanted.share_nodes.then(|| " --share-nodes".to_owned());
-        each.map(|(option, value)| format!(" {option} {}", quoted(&value))).chain(share).collect()
+        options
+            .map(|(option, value)| format!(" {option} {}", quoted(&value)))
+            .chain(share)
+            .collect()
     }
 }
 

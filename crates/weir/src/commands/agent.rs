@@ -21,7 +21,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         weir: args::version().to_owned(),
         // Right even when the file has been replaced or removed since.
         launcher: Launcher::new(PathBuf::from("/proc/self/exe")),
-        catalog: parameters::catalog(&[])?,
+        catalog: parameters::read_catalog(&[])?,
         silence: Some(SILENCE),
         stop: signals::stop_flag()?,
     };

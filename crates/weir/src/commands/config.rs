@@ -16,8 +16,8 @@ pub(crate) const FORMAT: &str = "weir-config/1";
 
 /// The defaults in force.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Shown {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Shown"))]
+pub(crate) struct ConfigListing {
     /// `weir-config/1`.
     format: &'static str,
     /// Paths of `weir.toml` that are read here, in order of precedence.
@@ -52,7 +52,7 @@ struct ShownSetting {
 }
 
 pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
-    let shown = shown(&Defaults::read()?);
+    let shown = list_settings(&Defaults::read()?);
     let text = match args.format {
         TextOrJson::Text => text(&shown),
         TextOrJson::Json => {
@@ -64,26 +64,27 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn shown(defaults: &Defaults) -> Shown {
+fn list_settings(defaults: &Defaults) -> ConfigListing {
     let all = Args::command();
     let mut settings = Vec::new();
     for command in all.get_subcommands() {
         let name = command.get_name();
-        for setting in SETTINGS.iter().filter(|one| one.commands.contains(&name)) {
+        for setting in SETTINGS.iter().filter(|setting| setting.commands.contains(&name)) {
             let Some(option) = argument(command, setting) else {
                 continue;
             };
-            let given = defaults.of(name, setting).map(|(_, given)| given);
+            let default = defaults.of(name, setting).map(|(_, default)| default);
             settings.push(ShownSetting {
                 command: name.to_owned(),
                 option: format!("--{}", option.get_long().unwrap_or_default()),
-                values: given.map_or_else(|| own_default(option), |given| given.values.clone()),
-                from: match given.map(|given| &given.source) {
+                values: default
+                    .map_or_else(|| own_default(option), |default| default.values.clone()),
+                from: match default.map(|default| &default.source) {
                     None => "default",
                     Some(Source::Environment(_)) => "environment",
                     Some(Source::File { .. }) => "file",
                 },
-                place: given.map(|given| given.source.to_string()),
+                place: default.map(|default| default.source.to_string()),
             });
         }
     }
@@ -91,54 +92,51 @@ fn shown(defaults: &Defaults) -> Shown {
         .files
         .iter()
         .map(|(path, is_read)| ShownFile { path: path.display().to_string(), is_read: *is_read });
-    Shown { format: FORMAT, files: files.collect(), settings }
+    ConfigListing { format: FORMAT, files: files.collect(), settings }
 }
 
 /// Returns the option's own default: clap's, or the `[default: …]` of its help.
 fn own_default(option: &Arg) -> Vec<String> {
-    let own = option.get_default_values().iter();
-    let own: Vec<String> = own.map(|value| value.to_string_lossy().into_owned()).collect();
-    if !own.is_empty() {
-        return own;
+    let defaults: Vec<String> = option
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect();
+    if !defaults.is_empty() {
+        return defaults;
     }
     let help = option.get_help().map(ToString::to_string);
-    let said = help
+    let in_help = help
         .as_deref()
         .and_then(|help| help.split_once("[default: "))
         .and_then(|(_, rest)| rest.split_once(']'));
-    said.map(|(text, _)| text.replace('\n', " ")).into_iter().collect()
+    in_help.map(|(text, _)| text.replace('\n', " ")).into_iter().collect()
 }
 
-fn text(shown: &Shown) -> String {
+fn text(shown: &ConfigListing) -> String {
     let mut text = String::new();
     for file in &shown.files {
         let state = if file.is_read { "read" } else { "not there" };
         text += &format!("{}: {state}\n", file.path);
     }
-    let widest = |of: fn(&ShownSetting) -> String| {
-        shown.settings.iter().map(of).map(|one| one.chars().count()).max().unwrap_or_default()
-    };
-    let value = |one: &ShownSetting| {
-        if one.values.is_empty() { "-".to_owned() } else { one.values.join(" ") }
-    };
     let width = shown
         .settings
         .iter()
-        .filter(|one| one.place.is_some())
-        .map(value)
-        .map(|one| one.chars().count())
+        .filter(|setting| setting.place.is_some())
+        .map(|setting| join_values(setting).chars().count())
         .max()
         .unwrap_or_default()
         .max(24);
-    let options = widest(|one| one.option.clone());
+    let lengths = shown.settings.iter().map(|setting| setting.option.chars().count());
+    let options = lengths.max().unwrap_or_default();
     let mut command = "";
-    for one in &shown.settings {
-        if one.command != command {
-            command = &one.command;
+    for setting in &shown.settings {
+        if setting.command != command {
+            command = &setting.command;
             text += &format!("\nweir {command}\n");
         }
-        let (option, value) = (&one.option, value(one));
-        text += &match &one.place {
+        let (option, value) = (&setting.option, join_values(setting));
+        text += &match &setting.place {
             Some(place) => format!("  {option:options$}  {value:width$}  {place}\n"),
             // An option's own default may be a sentence, which would not stay in its column.
             None => format!("  {option:options$}  {value}\n"),
@@ -146,4 +144,8 @@ fn text(shown: &Shown) -> String {
     }
     text += "\nValues without a place are the options' own.\n";
     text
+}
+
+fn join_values(setting: &ShownSetting) -> String {
+    if setting.values.is_empty() { "-".to_owned() } else { setting.values.join(" ") }
 }

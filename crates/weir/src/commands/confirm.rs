@@ -16,18 +16,18 @@ use std::time::Duration;
 use weir_analysis::findings::{Comparison, Findings, LimiterFindings, LoadFindings, Verdict};
 use weir_lab::Options;
 use weir_lab::Summary;
-use weir_limits::{Finding, Role, Rules, Way};
+use weir_limits::{Finding, Role, Rules, TurnDirection};
 use weir_model::flow::ArrivalsSpec;
 use weir_model::record::{ConfirmationRecord, Outcome, Record, SearchStage};
 use weir_model::study::{
-    Arm, ArmRole, BlockSpec, Compare, LoadSpec, Metric, Objective, ProxyKind, Settings, Study,
-    Taken, TakenFrom, Until,
+    Arm, ArmRole, BlockSpec, Compare, LoadSpec, Metric, Objective, ProxyKind, Reduction, Settings,
+    Study, TakenFrom, Until,
 };
 use weir_parameters::{Scope, Severity, Unsaid};
 use weir_record::{Run, RunWriter};
 use weir_report::number;
 
-use crate::commands::study::Read;
+use crate::commands::study::StudyFile;
 use crate::commands::{report, run};
 use crate::failure::Failure;
 use crate::progress::Reporter;
@@ -107,24 +107,43 @@ pub(super) fn promise(quiet: bool) {
 /// Returns the name of a new folder within the run's own. An interrupted attempt may have left earlier ones.
 fn free_name(run: &Run, number: usize) -> String {
     let first = format!("confirm-{number}");
-    let others = (2..).map(|again| format!("confirm-{number}-{again}"));
-    let mut names = std::iter::once(first).chain(others);
+    let retries = (2..).map(|again| format!("confirm-{number}-{again}"));
+    let mut names = std::iter::once(first).chain(retries);
     names.find(|name| !run.dir.join(name).exists()).unwrap_or_default()
 }
 
 /// Describes the change that an arm tries; `None` if it has none.
-fn tried(arm: &Arm) -> Option<String> {
-    let lacks = |taken: Taken| {
-        let whose = weir_analysis::limiter::taken_name(taken.from);
-        format!("{} % less of {whose}", taken.percent)
-    };
-    let mut changes = arm.changes.iter().map(|(id, level)| format!("{id} at {level}"));
-    arm.taken.map(lacks).or_else(|| changes.next())
+fn describe_change(arm: &Arm) -> Option<String> {
+    match arm.taken {
+        Some(taken) => {
+            let whose = weir_analysis::limiter::taken_name(taken.from);
+            Some(format!("{} % less of {whose}", taken.percent))
+        }
+        None => arm.changes.iter().next().map(|(id, level)| format!("{id} at {level}")),
+    }
 }
 
 /// Returns the arms of the trial: the arm as it is, the same again, one for each change, and one that lacks something.
-fn paired(arm: &Arm, changes: Vec<Settings>, taken: Option<Taken>) -> Vec<Arm> {
-    let made = |name: String, role, changes: Settings| Arm {
+fn pair_arms(arm: &Arm, changes: Vec<Settings>, taken: Option<Reduction>) -> Vec<Arm> {
+    let mut arms = vec![
+        derive_arm(arm, AS_IT_IS.to_owned(), ArmRole::Baseline, Settings::new()),
+        derive_arm(arm, AGAIN.to_owned(), ArmRole::SameAsBaseline, Settings::new()),
+    ];
+    let turned = changes.into_iter().zip(1..).map(|(change, number)| {
+        derive_arm(arm, format!("turned-{number}"), ArmRole::Change, change)
+    });
+    arms.extend(turned);
+    let lacking = taken.map(|taken| Arm {
+        taken: Some(taken),
+        ..derive_arm(arm, LACKING.to_owned(), ArmRole::Change, Settings::new())
+    });
+    arms.extend(lacking);
+    arms
+}
+
+/// Returns an arm with changes in addition to the settings of `arm`.
+fn derive_arm(arm: &Arm, name: String, role: ArmRole, changes: Settings) -> Arm {
+    Arm {
         settings: arm.settings.clone().into_iter().chain(changes.clone()).collect(),
         name,
         role,
@@ -133,40 +152,23 @@ fn paired(arm: &Arm, changes: Vec<Settings>, taken: Option<Taken>) -> Vec<Arm> {
         proxy: None,
         cpus: arm.cpus.clone(),
         taken: None,
-    };
-    let mut arms = vec![
-        made(AS_IT_IS.to_owned(), ArmRole::Baseline, Settings::new()),
-        made(AGAIN.to_owned(), ArmRole::SameAsBaseline, Settings::new()),
-    ];
-    let turned = changes
-        .into_iter()
-        .zip(1..)
-        .map(|(change, number)| made(format!("turned-{number}"), ArmRole::Change, change));
-    arms.extend(turned);
-    let lacking = taken.map(|taken| Arm {
-        taken: Some(taken),
-        ..made(LACKING.to_owned(), ArmRole::Change, Settings::new())
-    });
-    arms.extend(lacking);
-    arms
+    }
 }
 
 /// Returns the load as a closed loop of the same connections, which demands more than is carried.
-fn closed(load: &LoadSpec) -> LoadSpec {
-    let mut load = load.clone();
-    load.main.arrivals = ArrivalsSpec::Closed;
-    load
+fn close_load(load: &LoadSpec) -> LoadSpec {
+    let mut closed_load = load.clone();
+    closed_load.main.arrivals = ArrivalsSpec::Closed;
+    closed_load
 }
 
 /// Returns the comparison that decides about an arm. It is the rate if that is compared, unless the limit mainly makes
 /// answers late; otherwise the p99 if there are requests enough for it, or the p50.
-fn compared<'a>(load: &'a LoadFindings, arm: &str, is_late: bool) -> Option<&'a Comparison> {
-    let of = |metric| load.comparison(arm, metric);
-    let is_known = |found: &&Comparison| found.n >= BLOCKS;
-    let p99 = || of(Metric::ResponseP99).filter(is_known);
-    let rate = || of(Metric::Rate);
-    if is_late { p99().or_else(rate) } else { rate().or_else(p99) }
-        .or_else(|| of(Metric::ResponseP50))
+fn find_decision<'a>(load: &'a LoadFindings, arm: &str, is_late: bool) -> Option<&'a Comparison> {
+    let p99 = load.comparison(arm, Metric::ResponseP99).filter(|comparison| comparison.n >= BLOCKS);
+    let rate = load.comparison(arm, Metric::Rate);
+    let preferred = if is_late { p99.or(rate) } else { rate.or(p99) };
+    preferred.or_else(|| load.comparison(arm, Metric::ResponseP50))
 }
 
 /// Returns true if the ratio and its interval are finite, so that JSON can hold them.
@@ -214,21 +216,21 @@ impl Trial<'_> {
             return Err("weir did not start the proxy and cannot change it".to_owned());
         }
         let turned = match self.first.role {
-            Role::Proxy => self.turned(arm, proxy.kind),
+            Role::Proxy => self.choose_turns(arm, proxy.kind),
             Role::Generator | Role::Origin => Vec::new(),
         };
-        let taken = self.taken();
-        if turned.is_empty() && taken.is_none() {
+        let resource = self.choose_resource();
+        if turned.is_empty() && resource.is_none() {
             return Err(
                 "none of its parameters can be changed any further here, and it has no resource that can be taken away"
                     .to_owned(),
             );
         }
-        let keeps = taken.is_none() && self.shows_only_here(load);
-        let arms = paired(arm, turned, taken);
+        let keeps = resource.is_none() && self.shows_only_here(load);
+        let arms = pair_arms(arm, turned, resource);
         let length = self.length(keeps);
         // Arrivals that change begin anew in every slice, so slices of another length would have others.
-        let is_longer = taken.is_some() || keeps && !load.main.changes();
+        let is_longer = resource.is_some() || keeps && !load.main.changes();
         let slice = if is_longer { self.slice(arms.len(), length) } else { Duration::ZERO };
         let question = format!("Does {} limit {}?", self.first.limiter.replace('_', " "), arm.name);
         Ok(Study {
@@ -239,12 +241,12 @@ impl Trial<'_> {
             loads: vec![LoadSpec {
                 duration: length,
                 cell: None,
-                ..if keeps { load.clone() } else { closed(load) }
+                ..if keeps { load.clone() } else { close_load(load) }
             }],
             arms,
             compare: Compare::Against,
             blocks: BlockSpec {
-                slice: study.blocks.slice.map(|own| own.max(slice)),
+                slice: study.blocks.slice.map(|length| length.max(slice)),
                 at_least: BLOCKS,
                 ..BlockSpec::default()
             },
@@ -302,19 +304,19 @@ impl Trial<'_> {
 
     /// Returns the resource to take away: CPU time of the role that the limiter is about. `None` if the limiter has no
     /// such resource.
-    fn taken(&self) -> Option<Taken> {
+    fn choose_resource(&self) -> Option<Reduction> {
         let from = match self.first.role {
             Role::Generator => TakenFrom::Generator,
             Role::Proxy => TakenFrom::Proxy,
             Role::Origin => TakenFrom::Origin,
         };
         let is_taken = Rules::builtin().takes_away(&self.first.limiter);
-        is_taken.then_some(Taken { from, percent: TAKEN })
+        is_taken.then_some(Reduction { from, percent: TAKEN })
     }
 
     /// Returns the changes to try, each a parameter by itself with its new level. Changes that conflict with the arm's
     /// other settings are left out, and so are settings of the whole host unless they are allowed.
-    fn turned(&self, arm: &Arm, kind: ProxyKind) -> Vec<Settings> {
+    fn choose_turns(&self, arm: &Arm, kind: ProxyKind) -> Vec<Settings> {
         let catalog = &self.options.catalog;
         let newest = self.run.records.iter().rev().find_map(|record| match record {
             Record::Proxy(proxy) if proxy.arm == arm.name => Some(&proxy.effective),
@@ -335,10 +337,10 @@ impl Trial<'_> {
                 Some(twice.flatten().unwrap_or(once))
             };
             let level = match way {
-                Way::Up => further(true)?,
-                Way::Down => further(false)?,
-                Way::To(level) => row.check(level).ok()?,
-                Way::Either => return None,
+                TurnDirection::Up => further(true)?,
+                TurnDirection::Down => further(false)?,
+                TurnDirection::To(level) => row.check(level).ok()?,
+                TurnDirection::Either => return None,
             };
             let mut settings = arm.settings.clone();
             settings.insert(id.clone(), level.clone());
@@ -362,8 +364,8 @@ impl Trial<'_> {
             Ok(study) => study,
         };
         if !self.quiet {
-            let turned: Vec<String> = study.arms.iter().filter_map(tried).collect();
-            let turned = turned.join(" or ");
+            let changes: Vec<String> = study.arms.iter().filter_map(describe_change).collect();
+            let turned = changes.join(" or ");
             let takes = number::length(weir_lab::length_of(&study));
             let arm = &self.found.arm;
             terminal::tell(&format!(
@@ -372,7 +374,7 @@ impl Trial<'_> {
         }
         let folder = self.run.dir.join(name);
         let text = format!("# {}\n", study.question);
-        let read = Read { study, text };
+        let read = StudyFile { study, text };
         let options = Options {
             folder: folder.clone(),
             samples: None,
@@ -388,8 +390,8 @@ impl Trial<'_> {
         let arms = read.study.arms.iter().filter(|arm| arm.role == ArmRole::Change);
         let records = arms.map(|arm| {
             let mut comparisons = findings.loads.iter().filter_map(|load| {
-                let found = compared(load, &arm.name, self.is_late())?;
-                Some((found, shared_with(load, arm.taken, &found.against)))
+                let comparison = find_decision(load, &arm.name, self.is_late())?;
+                Some((comparison, describe_sharing(load, arm.taken, &comparison.against)))
             });
             let record = ConfirmationRecord {
                 turned: arm.changes.clone(),
@@ -402,12 +404,15 @@ impl Trial<'_> {
                     why_not: format!("{others}, so taking more of them proves nothing"),
                     ..record
                 },
-                Some((found, None)) if found.verdict != Verdict::Invalid => ConfirmationRecord {
-                    metric: found.metric,
-                    ratio: is_finite(found).then_some((found.ratio, found.interval)),
-                    confirmed: weir_analysis::limiter::is_proof(arm.taken, found),
-                    ..record
-                },
+                Some((comparison, None)) if comparison.verdict != Verdict::Invalid => {
+                    ConfirmationRecord {
+                        metric: comparison.metric,
+                        ratio: is_finite(comparison)
+                            .then_some((comparison.ratio, comparison.interval)),
+                        confirmed: weir_analysis::limiter::is_proof(arm.taken, comparison),
+                        ..record
+                    }
+                }
                 _ => ConfirmationRecord { why_not: "the trial is not valid".to_owned(), ..record },
             }
         });
@@ -418,13 +423,16 @@ impl Trial<'_> {
 /// Describes the use of the proxy's CPUs by others, if it is large and CPU time of the proxy was taken away. An arm
 /// that waits for others at each step is slower with less of their time, whatever its limit is: up to a third was
 /// observed for one that waited for its origin.
-fn shared_with(load: &LoadFindings, taken: Option<Taken>, baseline: &str) -> Option<String> {
+fn describe_sharing(
+    load: &LoadFindings,
+    taken: Option<Reduction>,
+    baseline: &str,
+) -> Option<String> {
     taken.filter(|taken| taken.from == TakenFrom::Proxy)?;
-    let found = load
-        .reasons
-        .iter()
-        .find(|one| one.reason.rule == CROWDED && one.arms.iter().any(|arm| arm == baseline))?;
-    Some(found.reason.seen.clone())
+    let crowding = load.reasons.iter().find(|counted| {
+        counted.reason.rule == CROWDED && counted.arms.iter().any(|arm| arm == baseline)
+    })?;
+    Some(crowding.reason.seen.clone())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use weir_doctor::{Asked, GatherError, Request};
+use weir_doctor::{GatherError, LoadDemand, Request};
 use weir_kube::ClusterFacts;
 use weir_model::quantity::parse_rate;
 use weir_report::foreign::masked;
@@ -13,16 +13,16 @@ use crate::failure::{FAILED, Failure};
 use crate::terminal;
 
 pub(crate) fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
-    let asked = asked(&args)?;
+    let demand = read_demand(&args)?;
     let format = args.format;
     let examination = match &args.on {
         Some(on) => {
             let facts = facts_of(on, args.selector.as_deref())?;
-            weir_doctor::examine_cluster(&facts, asked)
+            weir_doctor::examine_cluster(&facts, demand)
         }
         None => {
             let facts = weir_doctor::gather(&Request {
-                asked,
+                asked: demand,
                 nginx: args.nginx.or(args.file),
                 pid: args.pid,
                 root: args.root,
@@ -46,9 +46,9 @@ pub(crate) fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
 
 /// Reads facts about the pods of a cluster that match the selector. An error if there are no such pods.
 fn facts_of(on: &str, selector: Option<&str>) -> Result<ClusterFacts, Failure> {
-    let selector = selector.map(|text| kube::read("--selector", text)).transpose()?;
+    let labels = selector.map(|text| kube::read("--selector", text)).transpose()?;
     let cluster = kube::connect(on)?;
-    let facts = cluster.facts(selector.as_ref()).map_err(kube::refused)?;
+    let facts = cluster.facts(labels.as_ref()).map_err(kube::refused)?;
     if facts.pods.is_empty() {
         let (context, namespace) = (&facts.context, &facts.namespace);
         let message =
@@ -60,15 +60,19 @@ fn facts_of(on: &str, selector: Option<&str>) -> Result<ClusterFacts, Failure> {
     Ok(facts)
 }
 
-fn asked(args: &DoctorArgs) -> Result<Asked, Failure> {
-    let rate = |name: &str, text: &Option<String>| {
-        text.as_deref().map(|text| flag(name, parse_rate(text))).transpose()
-    };
-    Ok(Asked {
+fn read_demand(args: &DoctorArgs) -> Result<LoadDemand, Failure> {
+    Ok(LoadDemand {
         connections: args.connections,
-        rate: rate("--rate", &args.rate)?,
-        connections_per_second: rate("--connections-per-second", &args.connections_per_second)?,
+        rate: read_rate("--rate", args.rate.as_deref())?,
+        connections_per_second: read_rate(
+            "--connections-per-second",
+            args.connections_per_second.as_deref(),
+        )?,
     })
+}
+
+fn read_rate(name: &str, text: Option<&str>) -> Result<Option<f64>, Failure> {
+    text.map(|text| flag(name, parse_rate(text))).transpose()
 }
 
 fn refused(error: &GatherError) -> Failure {

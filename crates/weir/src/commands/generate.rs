@@ -13,7 +13,7 @@ pub(crate) fn run(args: GenerateArgs) -> Result<ExitCode, Failure> {
     match args {
         GenerateArgs::Completions { shell } => {
             let mut text = Vec::new();
-            clap_complete::generate(shell, &mut listed(), "weir", &mut text);
+            clap_complete::generate(shell, &mut list_commands(), "weir", &mut text);
             terminal::print_as_it_is(&String::from_utf8_lossy(&text))?;
         }
         GenerateArgs::Man { folder } => {
@@ -40,9 +40,9 @@ pub(crate) fn run(args: GenerateArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Returns the command line interface without hidden commands, which completions would otherwise offer.
-fn listed() -> Command {
+fn list_commands() -> Command {
     let all = Args::command();
-    let commands = all.get_subcommands().filter(|one| !one.is_hide_set());
+    let commands = all.get_subcommands().filter(|command| !command.is_hide_set());
     let listed = Command::new("weir").version(args::version());
     listed.subcommands(commands.cloned())
 }

@@ -7,10 +7,10 @@ use weir_parameters::Catalog;
 use weir_study::{CheckContext, Scale};
 
 use crate::args::RunArgs;
-use crate::commands::study::{self, Read};
+use crate::commands::study::{self, StudyFile};
 
 /// Returns a study's loads with their durations, which `--time` changes, set to zero.
-fn untimed(study: &Study) -> Vec<LoadSpec> {
+fn without_times(study: &Study) -> Vec<LoadSpec> {
     let mut loads = study.loads.clone();
     loads.iter_mut().for_each(|load| load.duration = Duration::ZERO);
     loads
@@ -19,12 +19,12 @@ fn untimed(study: &Study) -> Vec<LoadSpec> {
 /// Returns a sentence for each option without effect.
 pub(crate) fn options(
     args: &RunArgs,
-    read: &Read,
+    read: &StudyFile,
     catalog: &Catalog,
     machine: &CheckContext,
 ) -> Vec<String> {
-    let mut said = Vec::new();
-    let mut say = |option: &str, why: &str| said.push(format!("{option} has no effect: {why}"));
+    let mut remarks = Vec::new();
+    let mut say = |option: &str, why: &str| remarks.push(format!("{option} has no effect: {why}"));
     if args.lab.allow_host_settings && weir_lab::of_host(&read.study, catalog).is_empty() {
         say("--allow-host-settings", "no arm changes a setting of the whole host");
     }
@@ -43,11 +43,13 @@ pub(crate) fn options(
     }
     if let (Some(name), Some(scale)) = (&args.study, read.study.scale) {
         // One that only its scale makes fit this machine is changed by it.
-        let whole = study::read(name, catalog, Scale::ONE, machine).ok();
-        if whole.is_some_and(|whole| untimed(&whole.study) == untimed(&read.study)) {
+        let unscaled = study::read(name, catalog, Scale::ONE, machine).ok();
+        if unscaled
+            .is_some_and(|unscaled| without_times(&unscaled.study) == without_times(&read.study))
+        {
             let why = "no load has connections or a rate that it would change";
             say(&format!("--scale {}%", scale * 100.0), why);
         }
     }
-    said
+    remarks
 }

@@ -12,7 +12,7 @@ const PREFIX: &str = "ingress/";
 
 /// Returns the name of the Ingress in place of the URL. `None` for a URL, or for an existing path such as a study in a
 /// folder `ingress`.
-fn named(flow: &FlowArgs) -> Option<&str> {
+fn ingress_name(flow: &FlowArgs) -> Option<&str> {
     let url = flow.url.as_deref()?;
     let name = url.strip_prefix(PREFIX)?;
     (!Path::new(url).exists()).then_some(name)
@@ -26,9 +26,10 @@ fn named(flow: &FlowArgs) -> Option<&str> {
 pub(crate) fn resolve(
     flow: &mut FlowArgs,
     pods: &mut PodArgs,
-    (is_sampled, is_quiet): (bool, bool),
+    is_sampled: bool,
+    is_quiet: bool,
 ) -> Result<(), Failure> {
-    let Some(name) = named(flow) else {
+    let Some(name) = ingress_name(flow) else {
         return Ok(());
     };
     let Some(on) = &pods.on else {
@@ -47,11 +48,11 @@ pub(crate) fn resolve(
         }
     }
     if flow.to.is_none() {
-        let found = names::addresses(&served.to).map_err(|error| {
+        let addresses = names::addresses(&served.to).map_err(|error| {
             Failure::failed(format!("{}: {error}", served.to))
                 .hint("give the address with --to, as pods of the cluster reach it")
         })?;
-        flow.to = found.first().map(ToString::to_string);
+        flow.to = addresses.first().map(ToString::to_string);
     }
     flow.url = Some(served.url);
     let wanted = &mut pods.wanted;

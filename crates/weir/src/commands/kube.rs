@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Parser;
-use weir_kube::{Cluster, KubeError, ProxyPods, Target, Unclear, Wanted, image as archive};
+use weir_kube::{Cluster, KubeError, PodRequest, ProxyPods, Target, Unclear, image as archive};
 use weir_lab::{PlaceSpec, Pods};
 use weir_model::quantity::{parse_bytes, parse_duration};
 use weir_model::study::{Arm, Study, SysctlMeans, Until};
@@ -57,17 +57,17 @@ fn image_name() -> String {
 }
 
 fn write_image(args: &ImageArgs) -> Result<(), Failure> {
-    let own = "/proc/self/exe".into();
-    let path = args.program.as_ref().unwrap_or(&own);
+    let own_program = "/proc/self/exe".into();
+    let path = args.program.as_ref().unwrap_or(&own_program);
     let program =
         fs::read(path).map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
     let name = args.name.clone().unwrap_or_else(image_name);
     let archive = archive::of_program(&name, program).map_err(|error| {
-        let what = match &args.program {
+        let message = match &args.program {
             Some(path) => format!("{}: {error}", path.display()),
             None => format!("this weir cannot be an image: {error}"),
         };
-        Failure::input(what)
+        Failure::input(message)
             .hint("`make static` builds a weir that needs no libraries; --program names it")
     })?;
     let output = args.output.display();
@@ -81,12 +81,12 @@ fn render(args: &RenderArgs) -> Result<(), Failure> {
     let machine = study::context();
     let read = study::read(&args.study, &Catalog::builtin(), Scale::ONE, &machine)?;
     can_be_sent_to(&read.study)?;
-    let wanted = wanted(&args.wanted)?;
+    let wanted = read_wanted(&args.wanted)?;
     let mut text = weir_kube::render(&wanted, &args.namespace, RUN);
     let controller = read.study.controlled();
     if controller.is_some_and(|(_, spec)| spec.sysctls == SysctlMeans::Node) {
-        let place = (RUN, "NODE");
-        text += &weir_kube::render_for_node(&wanted.image, &args.namespace, place);
+        let run_and_node = (RUN, "NODE");
+        text += &weir_kube::render_for_node(&wanted.image, &args.namespace, run_and_node);
     }
     for arm in &read.study.arms {
         text += &changes(&read.study, arm);
@@ -110,8 +110,9 @@ fn changes(study: &Study, arm: &Arm) -> String {
             }
         })
         .collect();
-    let what = if changes.is_empty() { "changes nothing" } else { "changes, while it is measured" };
-    format!("# arm {} {what}\n{lines}", arm.name)
+    let effect =
+        if changes.is_empty() { "changes nothing" } else { "changes, while it is measured" };
+    format!("# arm {} {effect}\n{lines}", arm.name)
 }
 
 /// Refuses a study with a controller if its loads, its arms or the run's places do not allow that, and `--generators 0`
@@ -151,8 +152,7 @@ pub(super) fn can_be_controlled(study: &Study, places: &PlaceSpec) -> Result<(),
 
 /// Refuses a study of which weir would start a proxy on this host, where pods cannot reach it.
 pub(super) fn can_be_sent_to(study: &Study) -> Result<(), Failure> {
-    let is_started = |arm: &&Arm| study.proxy_of(arm).is_started();
-    let Some(arm) = study.arms.iter().find(is_started) else {
+    let Some(arm) = study.arms.iter().find(|arm| study.proxy_of(arm).is_started()) else {
         return Ok(());
     };
     let message = format!(
@@ -185,23 +185,25 @@ pub(super) fn places(
         };
     };
     if args.wanted.generators == Some(0) {
-        let others = WantedArgs {
+        let other_args = WantedArgs {
             generators: None,
             image: args.wanted.image.clone().filter(|_| !has_others),
             proxy_pods: None,
             ..args.wanted.clone()
         };
-        return match idle(&others) {
+        return match idle(&other_args) {
             Some(option) => Err(Failure::input(format!(
                 "{option} is about pods, and --generators 0 makes none"
             ))),
             None => Ok(places.of_proxy(proxy_pods(&args.wanted)?).in_cluster(connect(on)?)),
         };
     }
-    let wanted = wanted(&args.wanted)?;
+    let wanted = read_wanted(&args.wanted)?;
     let cluster = connect(on)?;
-    let places = places.of_proxy(wanted.proxy.clone()).in_cluster(cluster.clone());
-    Ok(places.with_pods(Pods::new(cluster, wanted)))
+    Ok(places
+        .of_proxy(wanted.proxy.clone())
+        .in_cluster(cluster.clone())
+        .with_pods(Pods::new(cluster, wanted)))
 }
 
 /// Connects to the cluster that `--on` names.
@@ -238,18 +240,14 @@ fn proxy_pods(args: &WantedArgs) -> Result<Option<ProxyPods>, Failure> {
     text.map(|text| read("--proxy-pods", text)).transpose()
 }
 
-fn wanted(args: &WantedArgs) -> Result<Wanted, Failure> {
-    let at_least_one = |option: &str, number: Option<u32>| match number.unwrap_or(1) {
-        0 => Err(Failure::input(format!("{option} 0: at least one is needed"))),
-        number => Ok(number),
-    };
+fn read_wanted(args: &WantedArgs) -> Result<PodRequest, Failure> {
     let memory = args.pod_memory.as_deref().map(|text| flag("--pod-memory", parse_bytes(text)));
     let within =
         args.pods_within.as_deref().map(|text| flag("--pods-within", parse_duration(text)));
-    Ok(Wanted {
-        generators: at_least_one("--generators", args.generators)?,
+    Ok(PodRequest {
+        generators: check_count("--generators", args.generators)?,
         image: image(args),
-        cpus: at_least_one("--pod-cpus", args.pod_cpus)?,
+        cpus: check_count("--pod-cpus", args.pod_cpus)?,
         memory_mib: memory
             .transpose()?
             .map_or(MEMORY_MIB, |bytes| u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX)),
@@ -260,6 +258,13 @@ fn wanted(args: &WantedArgs) -> Result<Wanted, Failure> {
         origin: args.origin_pod.as_deref().map(origin_options).transpose()?,
         within: within.transpose()?.unwrap_or(WITHIN),
     })
+}
+
+fn check_count(option: &str, count: Option<u32>) -> Result<u32, Failure> {
+    match count.unwrap_or(1) {
+        0 => Err(Failure::input(format!("{option} 0: at least one is needed"))),
+        count => Ok(count),
+    }
 }
 
 /// Reads the options of an origin server as `weir origin` does, and refuses those that a pod cannot have, such as its

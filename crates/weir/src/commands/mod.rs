@@ -51,13 +51,13 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     }
     match command {
         Command::Load(mut args) => {
-            let said = (args.observe, args.progress.is_quiet());
-            ingress::resolve(&mut args.flow, &mut args.pods, said)?;
+            let is_quiet = args.progress.is_quiet();
+            ingress::resolve(&mut args.flow, &mut args.pods, args.observe, is_quiet)?;
             load::run(&args)
         }
         Command::Capacity(mut args) => {
-            let said = (true, args.lab.progress.is_quiet());
-            ingress::resolve(&mut args.flow, &mut args.lab.pods, said)?;
+            let is_quiet = args.lab.progress.is_quiet();
+            ingress::resolve(&mut args.flow, &mut args.lab.pods, true, is_quiet)?;
             capacity::run(&args)
         }
         Command::Origin(args) => origin::run(args),

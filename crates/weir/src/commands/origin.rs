@@ -19,7 +19,7 @@ use crate::{names, signals, terminal};
 const LOOK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: OriginArgs) -> Result<ExitCode, Failure> {
-    let config = config(&args)?;
+    let config = read_config(&args)?;
     let duration =
         args.duration.as_deref().map(|text| flag("-d", parse_duration(text))).transpose()?;
     let stop = signals::stop_flag()?;
@@ -28,15 +28,16 @@ pub(crate) fn run(args: OriginArgs) -> Result<ExitCode, Failure> {
         terminal::tell(&format!("serving on http://{address}/\n"));
     }
     let begun = Instant::now();
-    let over = || duration.is_some_and(|duration| begun.elapsed() >= duration);
-    while !stop.load(Ordering::Relaxed) && !over() {
+    while !stop.load(Ordering::Relaxed)
+        && duration.is_none_or(|duration| begun.elapsed() < duration)
+    {
         std::thread::sleep(LOOK);
     }
     for (index, address) in origin.addresses().iter().enumerate() {
-        let seen = origin.counters(index);
+        let counters = origin.counters(index);
         terminal::print(&format!(
             "{address}: {} requests on {} connections\n",
-            seen.requests, seen.connections
+            counters.requests, counters.connections
         ))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -48,7 +49,7 @@ fn cannot_serve(error: io::Error) -> Failure {
     Failure::input(format!("cannot serve: {error}")).maybe_hint(hint)
 }
 
-fn config(args: &OriginArgs) -> Result<OriginConfig, Failure> {
+fn read_config(args: &OriginArgs) -> Result<OriginConfig, Failure> {
     let listen = args.listen.iter().map(|text| address(text)).collect::<Result<Vec<_>, _>>()?;
     let mut config = OriginConfig::new(listen);
     config.content = match &args.file {
@@ -116,6 +117,6 @@ fn stall(text: &str) -> Result<Stall, Failure> {
         Failure::input(format!("--stall `{text}` is not LENGTH@TIME"))
             .hint("1s@5s freezes for 1 s, 5 s after the first request")
     })?;
-    let time = |text: &str| flag("--stall", parse_duration(text));
-    Ok(Stall { at: time(at)?, length: time(length)? })
+    let at = flag("--stall", parse_duration(at))?;
+    Ok(Stall { at, length: flag("--stall", parse_duration(length))? })
 }

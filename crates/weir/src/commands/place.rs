@@ -15,17 +15,18 @@ const CONNECT: Duration = Duration::from_secs(90);
 
 /// Starts an agent on a host and connects to it.
 pub(crate) fn connect(host: &str, words: &SshArgs) -> Result<Client, Failure> {
-    let place = SshPlace {
+    let agent_place = SshPlace {
         options: words.ssh_option.clone(),
         remote: words.agent.clone(),
         ..SshPlace::new(host)
     };
     let weir = Path::new("/proc/self/exe");
-    let connected = ssh::connect(&place, weir, args::version(), CONNECT).map_err(|error| {
-        let (hint, is_input) = (error.hint(), error.is_input());
-        let failure = if is_input { Failure::input(error) } else { Failure::failed(error) };
-        failure.maybe_hint(hint)
-    })?;
+    let connected =
+        ssh::connect(&agent_place, weir, args::version(), CONNECT).map_err(|error| {
+            let (hint, is_input) = (error.hint(), error.is_input());
+            let failure = if is_input { Failure::input(error) } else { Failure::failed(error) };
+            failure.maybe_hint(hint)
+        })?;
     Ok(ssh::client(host, connected))
 }
 

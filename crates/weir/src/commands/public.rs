@@ -38,7 +38,7 @@ pub(super) fn check(study: &mut Study, args: &LabArgs) -> Result<(), Failure> {
     // Connections to all arms stay open, whoever has the load.
     let hosts: Vec<SocketAddr> = proxies.flat_map(|proxy| hosts(addresses_of(proxy))).collect();
     if !study.capacity.is_empty() {
-        return agreed(hosts, args.yes_this_is_mine);
+        return check_permission(hosts, args.yes_this_is_mine);
     }
     for load in &mut study.loads {
         let flows = load.flows_mut().map(|flow| (flow, &*hosts)).collect();
@@ -47,10 +47,10 @@ pub(super) fn check(study: &mut Study, args: &LabArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where an arm may find its proxy that weir does not start: at any of its controller's instances.
+/// Addresses at which an arm may find its proxy that weir does not start: those of all its controller's instances.
 fn addresses_of(proxy: &ProxySpec) -> impl Iterator<Item = SocketAddr> {
     let beside = proxy.controller.iter().flat_map(|controller| &controller.beside);
-    proxy.external.iter().chain(beside.map(|one| &one.at)).flat_map(ExternalSpec::addresses)
+    proxy.external.iter().chain(beside.map(|target| &target.at)).flat_map(ExternalSpec::addresses)
 }
 
 /// The public ones of a server's addresses, one of each host, whatever its ports.
@@ -81,7 +81,7 @@ pub(super) fn permit(
         return Ok(());
     };
     if is_agreed || sum > UNASKED {
-        return agreed([host], is_agreed);
+        return check_permission([host], is_agreed);
     }
     for (flow, hosts) in flows {
         if !hosts.is_empty() && flow.lifetime != Lifetime::Request {
@@ -93,7 +93,8 @@ pub(super) fn permit(
     Ok(())
 }
 
-/// What a flow sends in a second at most: the most of requests, requests at once, connections, and new connections.
+/// Returns what a flow sends in a second at most: the most of requests, requests at once, connections, and new
+/// connections.
 fn most_in_a_second(flow: &FlowSpec) -> f64 {
     let connections = f64::from(flow.connections);
     let requests = match (flow.limit, flow.spacing) {
@@ -115,7 +116,7 @@ fn most_in_a_second(flow: &FlowSpec) -> f64 {
 }
 
 /// Refuses public addresses unless `--yes-this-is-mine` is given.
-pub(super) fn agreed(
+pub(super) fn check_permission(
     all: impl IntoIterator<Item = SocketAddr>,
     is_agreed: bool,
 ) -> Result<(), Failure> {

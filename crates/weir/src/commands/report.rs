@@ -61,7 +61,7 @@ pub(crate) fn give(
             as_text(run, findings, Length::Whole, color)
         }
         ReportFormat::Markdown => as_markdown(run, findings),
-        ReportFormat::Html => weir_report::html(&input(run, findings)),
+        ReportFormat::Html => weir_report::html(&build_input(run, findings)),
         ReportFormat::Csv => weir_report::csv::findings(findings),
         ReportFormat::Json => {
             let document =
@@ -82,16 +82,19 @@ pub(crate) fn read(folder: &Path) -> Result<Run, Failure> {
     };
     Run::read(folder).map_err(|error| {
         let hint = error.hint().map(str::to_owned);
-        Failure::input(error).maybe_hint(hint.or_else(|| meant(folder)))
+        Failure::input(error).maybe_hint(hint.or_else(|| suggest_run(folder)))
     })
 }
 
+fn file_name(path: &Path) -> Option<String> {
+    path.file_name().map(|name| name.to_string_lossy().into_owned())
+}
+
 /// Returns a hint with the run that was most likely meant by a folder without one.
-pub(crate) fn meant(folder: &Path) -> Option<String> {
+pub(crate) fn suggest_run(folder: &Path) -> Option<String> {
     if folder.join(HEADER_FILE).exists() {
         return None;
     }
-    let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let begun =
         |path: &PathBuf| path.join(HEADER_FILE).metadata().and_then(|about| about.modified()).ok();
     let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
@@ -104,13 +107,13 @@ pub(crate) fn meant(folder: &Path) -> Option<String> {
         .map(|entry| entry.path())
         .filter(|path| path.join(HEADER_FILE).is_file())
         .collect();
-    let names: Vec<String> = runs.iter().filter_map(name).collect();
+    let names: Vec<String> = runs.iter().filter_map(|run| file_name(run)).collect();
     let texts: Vec<&str> = names.iter().map(String::as_str).collect();
-    let wanted = name(&folder.to_path_buf()).unwrap_or_default();
-    let near = nearest(&wanted, &texts);
-    let near = near.and_then(|near| runs.iter().find(|run| name(run).as_deref() == Some(near)));
-    match (near, runs.iter().max_by_key(|run| begun(run))) {
-        (Some(near), _) => Some(format!("did you mean {}?", near.display())),
+    let wanted = file_name(folder).unwrap_or_default();
+    let similar = nearest(&wanted, &texts)
+        .and_then(|name| runs.iter().find(|run| file_name(run).as_deref() == Some(name)));
+    match (similar, runs.iter().max_by_key(|run| begun(run))) {
+        (Some(similar), _) => Some(format!("did you mean {}?", similar.display())),
         (None, Some(last)) => Some(format!("the latest run here is {}", last.display())),
         (None, None) => Some(
             "a run's folder is the one that `weir run` names first, such as runs/NAME-TIME"
@@ -140,18 +143,18 @@ pub(crate) fn show_and_keep(
     let color = terminal::color_on_stdout();
     let text = if is_full {
         let [page, markdown] = &files;
-        let whole = as_text(run, findings, Length::Whole, color);
-        format!("{whole}\nReport: {page}\n        {markdown}\n")
+        let report = as_text(run, findings, Length::Whole, color);
+        format!("{report}\nReport: {page}\n        {markdown}\n")
     } else {
-        let files = files.to_vec();
-        as_text(run, findings, Length::Summary(Pointers { next, files }), color)
+        let pointers = Pointers { next, files: files.to_vec() };
+        as_text(run, findings, Length::Summary(pointers), color)
     };
     terminal::print_painted(&text)
 }
 
 /// Returns a report for a terminal.
 pub(crate) fn as_text(run: &Run, findings: &Findings, length: Length, color: bool) -> String {
-    let (input, width) = (input(run, findings), terminal::width());
+    let (input, width) = (build_input(run, findings), terminal::width());
     match length {
         Length::Summary(pointers) => weir_report::summary(&input, &pointers, color, width),
         Length::Whole => weir_report::terminal(&input, color, width),
@@ -160,12 +163,12 @@ pub(crate) fn as_text(run: &Run, findings: &Findings, length: Length, color: boo
 
 /// Returns the report as Markdown.
 pub(crate) fn as_markdown(run: &Run, findings: &Findings) -> String {
-    weir_report::markdown(&input(run, findings))
+    weir_report::markdown(&build_input(run, findings))
 }
 
 /// Writes report.html and report.md next to the records, and returns their paths.
 pub(crate) fn keep_both(run: &Run, findings: &Findings) -> Result<[String; 2], Failure> {
-    let input = input(run, findings);
+    let input = build_input(run, findings);
     let page = keep(run, "report.html", &weir_report::html(&input))?;
     let markdown = keep(run, "report.md", &weir_report::markdown(&input))?;
     Ok([page, markdown].map(|path| visible(&path.display().to_string()).into_owned()))
@@ -196,7 +199,7 @@ fn keep(run: &Run, name: &str, text: &str) -> Result<PathBuf, Failure> {
     Ok(std::path::absolute(&path).unwrap_or(path))
 }
 
-fn input<'a>(run: &'a Run, findings: &'a Findings) -> ReportInput<'a> {
+fn build_input<'a>(run: &'a Run, findings: &'a Findings) -> ReportInput<'a> {
     ReportInput {
         header: &run.header,
         study_text: &run.study_text,

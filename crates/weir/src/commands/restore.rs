@@ -55,7 +55,7 @@ struct Object {
 
 pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
     if let Some(on) = &args.on {
-        return in_cluster(on, args);
+        return restore_cluster(on, args);
     }
     let undone = match &args.host {
         Some(host) => undo_at(host, args)?,
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Removes everything that runs have left in a namespace of a cluster.
-fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
+fn restore_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
     let cluster = kube::connect(on)?;
     let undo = || {
         let undone = weir_kube::undo(&cluster, &Journal::default_folder(), args.dry_run);
@@ -112,13 +112,15 @@ fn in_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
         Vec::new()
     });
     let failed = Failure::all(failures);
-    let removed = removed.into_iter().map(|one| Object { kind: one.kind, name: one.name });
     let cleared = Cleared {
         format: FORMAT_OF_CLUSTER,
         dry_run: args.dry_run,
         context: cluster.context().to_owned(),
         namespace: cluster.namespace().to_owned(),
-        removed: removed.collect(),
+        removed: removed
+            .into_iter()
+            .map(|object| Object { kind: object.kind, name: object.name })
+            .collect(),
         objects,
     };
     match args.format {
@@ -145,7 +147,7 @@ pub(crate) fn object(one: &PutBack, dry_run: bool) -> String {
         if dry_run { ("would be ", "would be left alone") } else { ("", "is left alone") };
     let put_back =
         one.put_back.iter().map(|at| format!("{name}: {would}put back: {}\n", in_a_line(at)));
-    let left = one.left.iter().map(|left| {
+    let left_alone = one.left.iter().map(|left| {
         if left.at.is_empty() {
             return format!(
                 "{name}: somebody has deleted it since, or put another of its name in its place: there is nothing to put back\n"
@@ -160,7 +162,7 @@ pub(crate) fn object(one: &PutBack, dry_run: bool) -> String {
     let failed = one.failed.iter().map(|why| {
         format!("{name}: not put back: {}; `weir restore --on` tries it again\n", in_a_line(why))
     });
-    put_back.chain(left).chain(failed).collect()
+    put_back.chain(left_alone).chain(failed).collect()
 }
 
 impl Cleared {
@@ -169,7 +171,7 @@ impl Cleared {
     }
 
     fn text(&self) -> String {
-        let objects = self.objects.iter().map(|one| object(one, self.dry_run));
+        let objects = self.objects.iter().map(|record| object(record, self.dry_run));
         let objects: String = objects.collect();
         if self.removed.is_empty() && !objects.is_empty() {
             return objects;
@@ -180,11 +182,11 @@ impl Cleared {
                 "Nothing to remove: weir has nothing in namespace {namespace} of context {context}.\n"
             );
         }
-        let what = if self.dry_run { "would be removed" } else { "removed" };
+        let outcome = if self.dry_run { "would be removed" } else { "removed" };
         let removed: String = self
             .removed
             .iter()
-            .map(|one| format!("{} {}: {what}\n", one.kind, in_a_line(&one.name)))
+            .map(|object| format!("{} {}: {outcome}\n", object.kind, in_a_line(&object.name)))
             .collect();
         removed + &objects
     }
@@ -207,16 +209,16 @@ fn undo(folder: &Path, dry_run: bool) -> Result<Undone, JournalError> {
 /// Restores another host, by an agent there.
 fn undo_at(host: &str, args: &RestoreArgs) -> Result<Undone, Failure> {
     let (dry_run, agent) = (args.dry_run, place::connect(host, &args.ssh)?);
-    let left = agent.ask(Restore { dry_run }).map_err(|error| {
+    let restored = agent.ask(Restore { dry_run }).map_err(|error| {
         let hint = error.hint();
         Failure::failed(error).maybe_hint(hint)
     })?;
-    if let Some(holder) = left.held {
+    if let Some(holder) = restored.held {
         let words =
             format!("settings of {host} are in use by a weir that is still running: {holder}");
         return Err(Failure::input(words));
     }
-    Ok(Undone { format: FORMAT, dry_run, settings: left.settings, removed: left.folders })
+    Ok(Undone { format: FORMAT, dry_run, settings: restored.settings, removed: restored.folders })
 }
 
 pub(crate) fn refused(error: JournalError) -> Failure {
@@ -235,7 +237,7 @@ fn text(undone: &Undone) -> String {
     }
     let mut text = String::new();
     for setting in &undone.settings {
-        text.push_str(&described(setting, undone.dry_run));
+        text.push_str(&describe_setting(setting, undone.dry_run));
     }
     let removed = if undone.dry_run { "would be removed" } else { "removed" };
     for folder in &undone.removed {
@@ -247,13 +249,13 @@ fn text(undone: &Undone) -> String {
 
 /// Describes the result for a setting, and the steps that are left to the user. The values may come from an agent: line
 /// breaks in them are removed.
-pub(crate) fn described(setting: &Restored, dry_run: bool) -> String {
+pub(crate) fn describe_setting(setting: &Restored, dry_run: bool) -> String {
     let key = in_a_line(&setting.key.to_string());
     let before = in_a_line(&setting.before);
-    let given = in_a_line(&setting.given.join(" or "));
+    let by_weir = in_a_line(&setting.given.join(" or "));
     let values = |now: &str| {
         format!(
-            "  before weir    {before}\n  given by weir  {given}\n  now            {}\n  \
+            "  before weir    {before}\n  given by weir  {by_weir}\n  now            {}\n  \
              to put it back: {}\n",
             in_a_line(now),
             in_a_line(&put_back_command(&setting.key, &setting.before))
@@ -261,13 +263,13 @@ pub(crate) fn described(setting: &Restored, dry_run: bool) -> String {
     };
     match &setting.outcome {
         Outcome::PutBack if dry_run => {
-            format!("{key}: would be put back to {before} (weir gave it {given})\n")
+            format!("{key}: would be put back to {before} (weir gave it {by_weir})\n")
         }
-        Outcome::PutBack => format!("{key}: put back to {before} (weir gave it {given})\n"),
+        Outcome::PutBack => format!("{key}: put back to {before} (weir gave it {by_weir})\n"),
         Outcome::Already => format!("{key}: already has its earlier value, {before}\n"),
         Outcome::Gone => format!("{key}: there is no such setting any more\n"),
         Outcome::OtherBoot => {
-            format!("{key}: was undone by a reboot (weir gave it {given})\n")
+            format!("{key}: was undone by a reboot (weir gave it {by_weir})\n")
         }
         Outcome::Differs { found } => format!(
             "{key}: left alone, since somebody else has changed it after weir\n{}",
@@ -309,7 +311,7 @@ mod tests {
                 given: vec![foreign.to_owned()],
                 outcome,
             };
-            let text = described(&setting, false);
+            let text = describe_setting(&setting, false);
             assert!(!text.contains("\nb: put back"), "{text}");
         }
     }

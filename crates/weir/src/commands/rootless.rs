@@ -36,21 +36,21 @@ pub(super) fn begin() {
 /// Folders that weir will want to know the owners of: those of its own, whatever the command line may name, and
 /// programs of a run that it may go on with.
 fn paths() -> impl Iterator<Item = PathBuf> {
-    let own = ["HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"]
+    let standard = ["HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME"]
         .into_iter()
         .filter_map(std::env::var_os)
         .map(PathBuf::from)
         .chain([".".into(), RUNS.into(), std::env::temp_dir(), Journal::default_folder()]);
     let words = std::env::args_os().skip(1).map(|word| {
-        let word = word.to_string_lossy().into_owned();
-        PathBuf::from(word.rsplit('=').next().unwrap_or_default())
+        let text = word.to_string_lossy();
+        PathBuf::from(text.rsplit('=').next().unwrap_or_default())
     });
     let words: Vec<PathBuf> = words.collect();
     let mut programs = Vec::new();
     for header in words.iter().filter_map(|word| read_header(word).ok()) {
         programs.extend(header.study.programs().map(Path::to_owned));
     }
-    own.chain(words).chain(programs).chain(weir_kube::configuration_files())
+    standard.chain(words).chain(programs).chain(weir_kube::configuration_files())
 }
 
 /// Enters a user namespace, and fails if that brings no network namespaces.

@@ -19,7 +19,7 @@ use weir_sut::Launcher;
 
 use crate::args::{self, LabArgs, RunArgs};
 use crate::commands::fail_if::{self, study::Conditions};
-use crate::commands::study::Read;
+use crate::commands::study::StudyFile;
 use crate::commands::{
     can_be_written, confirm, idle, kube, load, next, parameters, place, public, report, study, time,
 };
@@ -30,11 +30,11 @@ use crate::progress::{Event, Nothing, Reporter};
 use crate::{signals, terminal};
 
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
-    let scale = scale(args.scale.as_deref())?;
+    let scale = parse_scale(args.scale.as_deref())?;
     if let Some(name) = &args.study {
         study::is_right_before_cluster(name, &args.lab, scale)?;
     }
-    let options = options(&args.lab)?;
+    let options = read_options(&args.lab)?;
     if let Some(path) = &args.output {
         can_be_written(path)?;
     }
@@ -48,7 +48,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             Some(Conditions::read(&args.fail_if, &study)?)
         };
         let options = Options { folder, ..options };
-        return done(&options, None, &args, conditions.as_ref());
+        return finish_run(&options, None, &args, conditions.as_ref());
     };
     // A plan needs no pods.
     let machine = if args.check && args.lab.pods.on.is_some() {
@@ -62,7 +62,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         kube::can_be_sent_to(&read.study)?;
     }
     let conditions = Conditions::read(&args.fail_if, &read.study)?;
-    let shortened = in_time(&mut read.study, &args)?;
+    let shortened = fit_time(&mut read.study, &args)?;
     let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
     let idle = idle::options(&args, &read, &options.catalog, &machine);
     let notes = shortened.into_iter().chain(idle);
@@ -74,8 +74,8 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         can_be_alone(&read.study)?;
     }
     if args.check {
-        let asked = weir_lab::asked(&read.study, &options);
-        let (asked, left_out) = asked.map_err(|error| Failure::of_run(error, None))?;
+        let (asked, left_out) =
+            weir_lab::asked(&read.study, &options).map_err(|error| Failure::of_run(error, None))?;
         remarks.extend(left_out);
         let text = description(&read.study, &asked, &remarks, args.check_alone);
         terminal::print(&masked(&text))?;
@@ -90,12 +90,12 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         time: args.time.clone(),
         ..options
     };
-    done(&options, Some(&read), &args, Some(&conditions))
+    finish_run(&options, Some(&read), &args, Some(&conditions))
 }
 
-fn done(
+fn finish_run(
     options: &Options,
-    read: Option<&Read>,
+    read: Option<&StudyFile>,
     args: &RunArgs,
     conditions: Option<&Conditions>,
 ) -> Result<ExitCode, Failure> {
@@ -103,16 +103,16 @@ fn done(
         confirm::promise(args.lab.progress.is_quiet());
     }
     let reporter = Reporter::shown(args.lab.progress.word())?;
-    let summary = carry_out(options, read, reporter);
-    let failed = |error| Failure::of_run(error, Some(&options.folder));
+    let summary = carry_out(options, read, reporter)
+        .map_err(|error| Failure::of_run(error, Some(&options.folder)))?;
     let confirm = args.lab.confirm.then_some(options);
-    finish(&summary.map_err(failed)?, confirm, args, conditions)
+    finish(&summary, confirm, args, conditions)
 }
 
 /// Runs a study, or resumes the run in the folder of `options`, and sends events to `reporter`.
 pub(super) fn carry_out(
     options: &Options,
-    read: Option<&Read>,
+    read: Option<&StudyFile>,
     reporter: Reporter,
 ) -> Result<Summary, LabError> {
     let is_analyzed = reporter.is_analyzed();
@@ -131,7 +131,7 @@ pub(super) fn carry_out(
 }
 
 /// Applies the options about time to a study, and returns sentences about what they change.
-fn in_time(study: &mut Study, args: &RunArgs) -> Result<Vec<String>, Failure> {
+fn fit_time(study: &mut Study, args: &RunArgs) -> Result<Vec<String>, Failure> {
     if let Some(word) = args.until {
         study.until = word.into();
     }
@@ -168,7 +168,7 @@ pub(super) fn machine(options: &Options) -> Result<CheckContext, Failure> {
 }
 
 /// Returns the options of a run, without its folder and its remarks, which are not known yet.
-pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
+pub(super) fn read_options(args: &LabArgs) -> Result<Options, Failure> {
     if args.where_time_goes && args.samples.interval().is_none() {
         let words = "--where-time-goes is told by samples, which --samples off leaves out";
         return Err(Failure::input(words));
@@ -179,7 +179,7 @@ pub(super) fn options(args: &LabArgs) -> Result<Options, Failure> {
     }
     Ok(Options {
         where_time_goes: args.where_time_goes,
-        catalog: parameters::catalog(&args.parameters)?,
+        catalog: parameters::read_catalog(&args.parameters)?,
         allow_host_settings: args.allow_host_settings,
         samples: args.samples.interval(),
         node_image: args.node_sysctls.then(|| kube::image(&args.pods.wanted)),
@@ -264,7 +264,7 @@ fn can_be_alone(study: &Study) -> Result<(), Failure> {
 }
 
 /// Reads the factor for connections and rates.
-fn scale(text: Option<&str>) -> Result<Scale, Failure> {
+fn parse_scale(text: Option<&str>) -> Result<Scale, Failure> {
     let Some(text) = text else {
         return Ok(Scale::ONE);
     };
@@ -286,10 +286,10 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
     }
     let plan = weir_lab::plan_of(study);
     let loads: Vec<_> = study.loads.iter().zip(&plan).collect();
-    let of_one_matrix = |a: &Planned<'_>, b: &Planned<'_>| {
+    let groups = loads.chunk_by(|a: &Planned<'_>, b: &Planned<'_>| {
         matrix_of(a.0).is_some() && matrix_of(a.0) == matrix_of(b.0)
-    };
-    for loads in loads.chunk_by(of_one_matrix) {
+    });
+    for loads in groups {
         text.push_str(&if study.capacity.is_empty() {
             load_line(loads)
         } else {
@@ -358,28 +358,31 @@ fn matrix_of(load: &LoadSpec) -> Option<&str> {
     load.cell.as_ref().map(|cell| &*cell.matrix)
 }
 
+fn describe_blocks((_, (_, blocks, length)): &Planned<'_>) -> String {
+    format!("{blocks} blocks, {}", number::length(*length))
+}
+
 /// Describes a load, or all cells of a matrix together, with blocks and length: a hundred lines would say no more.
 fn load_line(loads: &[Planned<'_>]) -> String {
     let (Some((_, (first, ..))), Some((_, (last, ..)))) = (loads.first(), loads.last()) else {
         return String::new();
     };
-    let each = |(_, (_, blocks, length)): &Planned<'_>| {
-        format!("{blocks} blocks, {}", number::length(*length))
-    };
     let shortest = loads.iter().min_by_key(|(_, (_, blocks, _))| *blocks);
     let longest = loads.iter().max_by_key(|(_, (_, blocks, _))| *blocks);
-    let (shortest, longest) =
-        (shortest.map_or(String::new(), each), longest.map_or(String::new(), each));
-    let each = if shortest == longest { shortest } else { format!("{shortest}, to {longest}") };
+    let (shortest, longest) = (
+        shortest.map_or(String::new(), describe_blocks),
+        longest.map_or(String::new(), describe_blocks),
+    );
+    let blocks = if shortest == longest { shortest } else { format!("{shortest}, to {longest}") };
     if first == last {
-        return format!("  load  {first:28} {each}\n");
+        return format!("  load  {first:28} {blocks}\n");
     }
     let name = format!("{first} to {last}");
-    let whole: Duration = loads.iter().map(|(_, (_, _, length))| *length).sum();
+    let total: Duration = loads.iter().map(|(_, (_, _, length))| *length).sum();
     format!(
-        "  load  {name:28} {} loads, each {each}; {} in all\n",
+        "  load  {name:28} {} loads, each {blocks}; {} in all\n",
         loads.len(),
-        number::length(whole)
+        number::length(total)
     )
 }
 
@@ -409,9 +412,9 @@ fn finish(
             report::show_and_keep(&run, &findings, args.full, next)?;
         }
         Some(format) => {
-            let kept = report::keep_both(&run, &findings);
+            let report_paths = report::keep_both(&run, &findings);
             report::give(&run, &findings, format, args.output.as_deref())?;
-            let [page, markdown] = kept?;
+            let [page, markdown] = report_paths?;
             terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
         }
     }

@@ -21,7 +21,7 @@ use crate::terminal;
 const PROXY_DESCRIPTORS: u64 = weir_lab::STOCK_NOFILE;
 
 /// A study and the text that it was read from.
-pub(crate) struct Read {
+pub(crate) struct StudyFile {
     pub(crate) study: Study,
     pub(crate) text: String,
 }
@@ -32,7 +32,7 @@ pub(crate) fn read(
     catalog: &Catalog,
     scale: Scale,
     machine: &CheckContext,
-) -> Result<Read, Failure> {
+) -> Result<StudyFile, Failure> {
     let path = Path::new(study);
     let looks_like_a_name = !study.contains(['/', '.']);
     let (text, name) = if looks_like_a_name && !path.exists() {
@@ -48,7 +48,7 @@ pub(crate) fn read(
         (utf8(bytes, study).map_err(refused)?, study.to_owned())
     };
     let catalog = if machine.one_machine { &with_defaults_here(catalog, &text) } else { catalog };
-    Ok(Read { study: parse(&text, &name, catalog, scale, machine)?, text })
+    Ok(StudyFile { study: parse(&text, &name, catalog, scale, machine)?, text })
 }
 
 /// Refuses a study with mistakes before a cluster is contacted. Properties of its hosts are not known yet.
@@ -67,7 +67,7 @@ pub(super) fn is_right_before_cluster(
         one_machine: false,
         ..context()
     };
-    read(study, &parameters::catalog(&lab.parameters)?, scale, &anywhere).map(drop)
+    read(study, &parameters::read_catalog(&lab.parameters)?, scale, &anywhere).map(drop)
 }
 
 /// Returns the catalog with the defaults of the study's proxies, as far as they are installed here. If a study has two

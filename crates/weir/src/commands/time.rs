@@ -28,11 +28,11 @@ pub(crate) fn shorten(study: &mut Study, text: &str) -> Result<Vec<String>, Fail
     let wanted = length_of(study).mul_f64(share);
     let slice = study.blocks.slice;
     multiply(study, share);
-    let mut said = Vec::new();
+    let mut remarks = Vec::new();
     if let (Some(before), Some(now)) = (slice, study.blocks.slice)
         && now < before
     {
-        said.push(format!(
+        remarks.push(format!(
             "--time {text}: slices last {} instead of {}, so that each load has its {} blocks",
             number::length(now),
             number::length(before),
@@ -41,14 +41,14 @@ pub(crate) fn shorten(study: &mut Study, text: &str) -> Result<Vec<String>, Fail
     }
     let takes = length_of(study);
     if takes > wanted.mul_f64(CLOSE) {
-        said.push(format!(
+        remarks.push(format!(
             "--time {text} would be {}, but the run takes about {}: {}",
             number::length(wanted),
             number::length(takes),
             why_longer(study, share)
         ));
     }
-    Ok(said)
+    Ok(remarks)
 }
 
 fn multiply(study: &mut Study, share: f64) {
@@ -119,19 +119,9 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
         return fit_search(study);
     }
     study.blocks.at_least = weir_lab::least_blocks(study);
-    let lengths = |share: f64, keeps_quantiles: bool| {
-        let mut other = study.clone();
-        multiply(&mut other, share);
-        if keeps_quantiles {
-            weir_lab::keep_quantiles(&mut other);
-        }
-        let check = if check_alone { weir_lab::length_of_check(&other) } else { Duration::ZERO };
-        let takes = length_of(&other) + check;
-        (other, weir_lab::budget_of(takes))
-    };
     let (mut low, mut high) = (1e-6_f64, 1e6_f64);
-    let keeps_quantiles = lengths(low, true).1 <= budget;
-    let multiplied = |share: f64| lengths(share, keeps_quantiles);
+    let keeps_quantiles = multiply_copy(study, low, true, check_alone).1 <= budget;
+    let multiplied = |share: f64| multiply_copy(study, share, keeps_quantiles, check_alone);
     let (_, least) = multiplied(low);
     if least > budget {
         let suffices = Duration::from_secs(least.as_secs() + 1);
@@ -167,17 +157,34 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
     )))
 }
 
+/// Returns a copy of the study whose loads last `share` of their time, and the budget that it needs.
+fn multiply_copy(
+    study: &Study,
+    share: f64,
+    keeps_quantiles: bool,
+    check_alone: bool,
+) -> (Study, Duration) {
+    let mut scaled = study.clone();
+    multiply(&mut scaled, share);
+    if keeps_quantiles {
+        weir_lab::keep_quantiles(&mut scaled);
+    }
+    let check = if check_alone { weir_lab::length_of_check(&scaled) } else { Duration::ZERO };
+    let takes = length_of(&scaled) + check;
+    (scaled, weir_lab::budget_of(takes))
+}
+
 /// Shortens the study's slices to what its loads need for their blocks. Slices stay unchanged if arrivals repeat with
 /// them.
 fn shorten_slice(study: &mut Study) {
     let Some(slice) = study.blocks.slice else {
         return;
     };
-    let longest = study.loads.iter().map(|load| {
+    let lengths = study.loads.iter().map(|load| {
         if weir_lab::repeats(load) { slice } else { weir_lab::longest_slice(study, load) }
     });
     let repeats = study.loads.iter().any(weir_lab::repeats);
-    let longest = longest.min().filter(|_| !repeats).unwrap_or(slice);
+    let longest = lengths.min().filter(|_| !repeats).unwrap_or(slice);
     // Whole milliseconds read better.
     let longest = Duration::from_millis(longest.as_millis() as u64);
     study.blocks.slice = Some(slice.min(longest.max(SHORTEST_SLICE)));
@@ -195,7 +202,7 @@ fn why_longer(study: &Study, share: f64) -> String {
         return "starts of proxies, pilots and warm-ups take their time however short the loads are"
             .to_owned();
     };
-    let each = raised.map(|(_, (.., length))| *length).max();
+    let longest = raised.map(|(_, (.., length))| *length).max();
     format!(
         "{} at least {} blocks, which take {} with slices of {}. From --time {:.0}% on loads take their share",
         match study.loads.len() {
@@ -203,7 +210,7 @@ fn why_longer(study: &Study, share: f64) -> String {
             loads => format!("each of the {loads} loads has"),
         },
         study.blocks.at_least,
-        number::length(each.unwrap_or_default()),
+        number::length(longest.unwrap_or_default()),
         number::length(study.blocks.slice.unwrap_or(SHORTEST_SLICE)),
         (least * 100.0).ceil()
     )

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &WaitArgs) -> Result<ExitCode, Failure> {
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
         if looked.elapsed() > LOOK {
             looked = Instant::now();
-            if somebody() {
+            if has_other_processes() {
                 seen = looked;
             }
         }
@@ -44,8 +44,8 @@ pub(crate) fn run(args: &WaitArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Returns true if there are other processes in the pod, or if that cannot be determined.
-fn somebody() -> bool {
-    let own = std::process::id();
+fn has_other_processes() -> bool {
+    let this_process = std::process::id();
     let Ok(entries) = std::fs::read_dir("/proc") else {
         // Whoever cannot look must not end.
         return true;
@@ -54,5 +54,5 @@ fn somebody() -> bool {
         .flatten()
         .map(|entry| entry.file_name())
         .filter_map(|name| name.to_str()?.parse::<u32>().ok());
-    numbers.any(|pid| pid != own)
+    numbers.any(|pid| pid != this_process)
 }

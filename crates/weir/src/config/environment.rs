@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use super::settings::{Kind, SETTINGS};
 use super::value::judge;
-use super::{Given, Layer, Source};
+use super::{Layer, Source, UserDefault};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -17,8 +17,9 @@ pub(super) fn read(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<Layer, Failure> {
     let mut layer = BTreeMap::new();
-    let own = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
-    for (name, value) in own.filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty()) {
+    let texts = variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    for (name, value) in texts.filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty())
+    {
         let Some((command, key)) = names().find(|(command, key)| variable(*command, key) == name)
         else {
             warn(&name);
@@ -30,14 +31,14 @@ pub(super) fn read(
         let value = value
             .into_string()
             .map_err(|_| Failure::input(format!("{name}: its value is not UTF-8")))?;
-        let values = values(setting.kind, &value)
+        let values = parse_values(setting.kind, &value)
             .map_err(|wanted| Failure::input(format!("{name}: `{value}` is not {wanted}")))?;
         if let Some(fault) = judge(setting, command, &values) {
             let hint = fault.nearest.map(|name| format!("did you mean `{name}`?"));
             return Err(Failure::input(format!("{name}: {}", fault.message)).maybe_hint(hint));
         }
         let source = Source::Environment(name);
-        layer.insert((command, key), Given { values, source });
+        layer.insert((command, key), UserDefault { values, source });
     }
     Ok(layer)
 }
@@ -52,11 +53,11 @@ fn names() -> impl Iterator<Item = (Option<&'static str>, &'static str)> {
 
 /// Returns the name of the variable for a setting.
 pub(super) fn variable(command: Option<&str>, key: &str) -> String {
-    let command = command.map_or(String::new(), |command| format!("{command}_"));
-    format!("{PREFIX}{command}{key}").to_ascii_uppercase()
+    let prefix = command.map_or(String::new(), |command| format!("{command}_"));
+    format!("{PREFIX}{prefix}{key}").to_ascii_uppercase()
 }
 
-fn values(kind: Kind, text: &str) -> Result<Vec<String>, &'static str> {
+fn parse_values(kind: Kind, text: &str) -> Result<Vec<String>, &'static str> {
     match kind {
         Kind::Flag => match &*text.to_ascii_lowercase() {
             "true" | "1" | "yes" | "on" => Ok(vec!["true".to_owned()]),
@@ -71,10 +72,10 @@ fn values(kind: Kind, text: &str) -> Result<Vec<String>, &'static str> {
 /// Warns about a variable whose name differs from a setting's by one letter. Other unknown variables may belong to
 /// other programs.
 fn warn(name: &str) {
-    let mut near = names()
+    let mut similar = names()
         .map(|(command, key)| variable(command, key))
-        .filter(|known| strsim::damerau_levenshtein(known, name) == 1);
-    if let Some(near) = near.next() {
-        terminal::tell(&format!("weir: {name} is not a setting; did you mean {near}?\n"));
+        .filter(|setting| strsim::damerau_levenshtein(setting, name) == 1);
+    if let Some(similar) = similar.next() {
+        terminal::tell(&format!("weir: {name} is not a setting; did you mean {similar}?\n"));
     }
 }

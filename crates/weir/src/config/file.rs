@@ -13,7 +13,7 @@ use weir_study::{Finding, StudyErrors, utf8};
 
 use super::settings::{Kind, SETTINGS, Setting};
 use super::value::judge;
-use super::{Given, Layer, Source};
+use super::{Layer, Source, UserDefault};
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -105,16 +105,16 @@ impl Reader<'_> {
         value: &Spanned<DeValue<'_>>,
     ) {
         let name = &**key.get_ref();
-        let known = SETTINGS
+        let applicable = SETTINGS
             .iter()
             .filter(|setting| command.is_none_or(|of| setting.commands.contains(&of)));
-        let Some(setting) = known.clone().find(|setting| setting.key == name) else {
-            let mut names: Vec<&str> = known.map(|setting| setting.key).collect();
+        let Some(setting) = applicable.clone().find(|setting| setting.key == name) else {
+            let mut names: Vec<&str> = applicable.map(|setting| setting.key).collect();
             if command.is_none() {
                 names.extend(SETTINGS.iter().flat_map(|setting| setting.commands));
             }
-            let place = command.map_or(String::new(), |command| format!(" of `weir {command}`"));
-            let finding = self.fault(key.span(), format!("`{name}` is not a setting{place}"));
+            let scope = command.map_or(String::new(), |command| format!(" of `weir {command}`"));
+            let finding = self.fault(key.span(), format!("`{name}` is not a setting{scope}"));
             finding.nearest = nearest(name, &names).map(str::to_owned);
             finding.hint("`weir config` lists all settings");
             return;
@@ -140,8 +140,8 @@ impl Reader<'_> {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
         };
-        let given = Given { values, source };
-        self.layer.insert((command, setting.key), given);
+        let default = UserDefault { values, source };
+        self.layer.insert((command, setting.key), default);
     }
 
     /// Returns a value as it would be typed; `None` after a fault.

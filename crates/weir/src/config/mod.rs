@@ -49,13 +49,13 @@ impl fmt::Display for Source {
 
 /// A default as it would be typed, and its source. A flag has `true` or `false`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct UserDefault {
     pub(crate) values: Vec<String>,
     pub(crate) source: Source,
 }
 
 /// Defaults of one source by command and key; the command `None` means all commands that have the option.
-type Layer = BTreeMap<(Option<&'static str>, &'static str), Given>;
+type Layer = BTreeMap<(Option<&'static str>, &'static str), UserDefault>;
 
 /// All defaults set by the user.
 #[derive(Debug)]
@@ -74,8 +74,8 @@ impl Defaults {
     pub(crate) fn read() -> Result<Defaults, Failure> {
         let mut layers = vec![environment::read(env::vars_os())?];
         let mut files = Vec::new();
-        let own = own_file().map(|path| (path, true));
-        for (path, is_own) in [(PathBuf::from(FILE), false)].into_iter().chain(own) {
+        let user_file = own_file().map(|path| (path, true));
+        for (path, is_own) in [(PathBuf::from(FILE), false)].into_iter().chain(user_file) {
             let layer = file::read(&path, is_own)?;
             files.push((path, layer.is_some()));
             layers.extend(layer);
@@ -85,27 +85,31 @@ impl Defaults {
 
     /// Returns the user's default for a command's option, with the number of its layer. In each layer, a default for
     /// the command precedes one for all commands. A value that is only valid for other commands is ignored.
-    pub(crate) fn of(&self, command: &str, setting: &Setting) -> Option<(usize, &Given)> {
-        let mut given = self.layers.iter().enumerate().filter_map(|(number, layer)| {
-            let own = found(layer, Some(command), setting.key);
-            let given = own.or_else(|| found(layer, None, setting.key))?;
-            Some((number, given))
+    pub(crate) fn of(&self, command: &str, setting: &Setting) -> Option<(usize, &UserDefault)> {
+        let mut defaults = self.layers.iter().enumerate().filter_map(|(number, layer)| {
+            let default = find_default(layer, Some(command), setting.key)
+                .or_else(|| find_default(layer, None, setting.key))?;
+            Some((number, default))
         });
-        given.find(|(_, given)| value::fault(setting, command, &given.values).is_none())
+        defaults.find(|(_, default)| value::fault(setting, command, &default.values).is_none())
     }
 }
 
-fn found<'a>(layer: &'a Layer, command: Option<&str>, key: &str) -> Option<&'a Given> {
+fn find_default<'a>(layer: &'a Layer, command: Option<&str>, key: &str) -> Option<&'a UserDefault> {
     let mut all = layer.iter();
-    all.find(|((of, name), _)| *of == command && *name == key).map(|(_, given)| given)
+    all.find(|((of, name), _)| *of == command && *name == key).map(|(_, default)| default)
 }
 
 /// Path of the user's own file: $XDG_CONFIG_HOME/weir/weir.toml, or the same under ~/.config (XDG Base Directory
 /// Specification).
 fn own_file() -> Option<PathBuf> {
-    let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
+    let folder = absolute_path("XDG_CONFIG_HOME")
+        .or_else(|| Some(absolute_path("HOME")?.join(".config")))?;
     Some(folder.join("weir").join(FILE))
+}
+
+fn absolute_path(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// A command line, completed by the user's defaults.
@@ -123,14 +127,11 @@ impl Completed {
 
     /// Returns a line for each option in a message that comes from a default, with its source.
     pub(crate) fn sources(&self, message: &str) -> String {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        let words: Vec<&str> = message.split(|c| !is_word(c)).collect();
-        let named = |names: &&(Vec<String>, Source)| {
-            let mut all = names.0.iter();
-            all.any(|name| words.contains(&&**name))
-        };
-        let named = self.defaults.iter().filter(named);
-        named
+        let words: Vec<&str> =
+            message.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
+        self.defaults
+            .iter()
+            .filter(|(names, _)| names.iter().any(|name| words.contains(&&**name)))
             .map(|(names, source)| {
                 format!("note: {} was not typed: it is from {source}\n", names[0])
             })
@@ -155,7 +156,7 @@ pub(crate) fn complete(typed: Vec<OsString>) -> Result<Completed, Failure> {
     let Some(command) = all.find_subcommand(name) else {
         return Ok(Completed::typed(typed));
     };
-    if !SETTINGS.iter().any(|one| one.commands.contains(&name)) {
+    if !SETTINGS.iter().any(|setting| setting.commands.contains(&name)) {
         return Ok(Completed::typed(typed));
     }
     let in_force = words(&Defaults::read()?, command, matches);
@@ -167,47 +168,49 @@ pub(crate) fn complete(typed: Vec<OsString>) -> Result<Completed, Failure> {
 /// Returns the command line words for the defaults that apply in addition to the typed options.
 fn words(defaults: &Defaults, command: &Command, typed: &ArgMatches) -> Completed {
     let arguments = command.get_arguments();
-    let mut said: Vec<&Arg> =
+    let mut in_effect: Vec<&Arg> =
         arguments.filter(|arg| was_typed(typed, arg.get_id().as_str())).collect();
-    let mut given: Vec<_> = SETTINGS
+    let mut applicable: Vec<_> = SETTINGS
         .iter()
         .filter(|setting| {
             setting.commands.contains(&command.get_name()) && !(setting.unless)(typed)
         })
         .filter_map(|setting| {
-            let (layer, given) = defaults.of(command.get_name(), setting)?;
-            Some((layer, setting, given))
+            let (layer, default) = defaults.of(command.get_name(), setting)?;
+            Some((layer, setting, default))
         })
         .collect();
-    given.sort_by_key(|(layer, ..)| *layer);
+    applicable.sort_by_key(|(layer, ..)| *layer);
     let mut in_force = Completed::default();
-    for (_, setting, given) in given {
+    for (_, setting, default) in applicable {
         let Some(arg) = argument(command, setting) else {
             continue;
         };
-        if said.iter().any(|other| excludes(command, arg, other)) {
+        if in_effect.iter().any(|other| excludes(command, arg, other)) {
             continue;
         }
-        let words = value::words(setting, &given.values);
+        let words = value::words(setting, &default.values);
         in_force.words.extend(words.into_iter().map(OsString::from));
         let names = arg
             .get_long()
             .map(|long| format!("--{long}"))
             .into_iter()
             .chain(arg.get_short().map(|short| format!("-{short}")));
-        in_force.defaults.push((names.collect(), given.source.clone()));
-        said.push(arg);
+        in_force.defaults.push((names.collect(), default.source.clone()));
+        in_effect.push(arg);
     }
     in_force
 }
 
 /// Returns true if two options are the same or exclude each other.
 fn excludes(command: &Command, one: &Arg, other: &Arg) -> bool {
-    let has = |one: &Arg, other: &Arg| {
-        let all = command.get_arg_conflicts_with(one);
-        all.iter().any(|arg| arg.get_id() == other.get_id())
-    };
-    one.get_id() == other.get_id() || has(one, other) || has(other, one)
+    one.get_id() == other.get_id()
+        || declares_conflict(command, one, other)
+        || declares_conflict(command, other, one)
+}
+
+fn declares_conflict(command: &Command, one: &Arg, other: &Arg) -> bool {
+    command.get_arg_conflicts_with(one).iter().any(|arg| arg.get_id() == other.get_id())
 }
 
 #[cfg(test)]

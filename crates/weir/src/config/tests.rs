@@ -32,16 +32,16 @@ fn every_setting_is_an_option_of_its_commands_and_needs_no_other() {
 }
 
 fn example(option: &Arg) -> String {
-    let known = option.get_possible_values();
-    known.first().map_or("1".to_owned(), |value| value.get_name().to_owned())
+    let choices = option.get_possible_values();
+    choices.first().map_or("1".to_owned(), |value| value.get_name().to_owned())
 }
 
 /// Returns the command line after adding defaults of a file and of the environment.
 fn completed(typed: &str, file: &str, variables: &[(&str, &str)]) -> String {
-    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+    let environment = variables.iter().map(|(name, value)| (name.into(), value.into()));
     let defaults = Defaults {
         layers: vec![
-            environment::read(variables).unwrap(),
+            environment::read(environment).unwrap(),
             file::parse(file, "weir.toml", true).unwrap(),
         ],
         files: Vec::new(),

@@ -70,8 +70,8 @@ fn refused(option: &Arg, value: &str) -> Option<Fault> {
         Fault {
             message: error.source().map_or_else(
                 || format!("`{value}` is not a value of it"),
-                |why| {
-                    let why = why.to_string();
+                |source| {
+                    let why = source.to_string();
                     if why.starts_with(&format!("`{value}`")) {
                         why
                     } else {

@@ -48,10 +48,10 @@ const KINDS: [Kind; 10] = [
 ];
 
 /// A recognized file: its tool, weir's replacement, and the words to type, empty if no value can be read.
-pub(super) type Known = (&'static str, &'static str, Vec<String>);
+pub(super) type RecognizedFile = (&'static str, &'static str, Vec<String>);
 
 /// Recognizes a file by its text if `is_read`, otherwise by its name, which works for a missing file too.
-pub(super) fn known(path: &str, is_read: bool) -> Option<Known> {
+pub(super) fn recognize(path: &str, is_read: bool) -> Option<RecognizedFile> {
     let mut head = b"\n".to_vec();
     // A pipe may never end, and can be read only once.
     if Path::new(path).is_file() {
@@ -95,20 +95,20 @@ fn filled(text: &str, key: &str, template: &str) -> Vec<String> {
 
 /// Returns a text in quotes of any kind, or a word. Slots in it are escaped.
 fn value(text: &str) -> Option<String> {
-    let text = text.trim_start();
-    let quote = text.chars().next().filter(|c| "'\"`".contains(*c));
-    let is_end = |c: char| match quote {
+    let trimmed = text.trim_start();
+    let quote = trimmed.chars().next().filter(|c| "'\"`".contains(*c));
+    let text = &trimmed[usize::from(quote.is_some())..];
+    let end = text.find(|c: char| match quote {
         Some(quote) => c == quote,
         None => !c.is_ascii_alphanumeric() && !"./:-_%?=&".contains(c),
-    };
-    let text = &text[usize::from(quote.is_some())..];
-    let value = escape(&text.as_bytes()[..text.find(is_end)?]);
+    })?;
+    let value = escape(&text.as_bytes()[..end]);
     Some(String::from_utf8_lossy(&value).into_owned()).filter(|value| !value.is_empty())
 }
 
 /// Returns a failure for another tool's file that was given as a trace or a request set and cannot be read as one.
 pub(crate) fn recognised(path: &str) -> Option<Failure> {
-    let (tool, advice, mut words) = known(path, true)?;
+    let (tool, advice, mut words) = recognize(path, true)?;
     if !words.iter().any(|word| word.contains("://")) {
         words.push("http://HOST/".to_owned());
     }

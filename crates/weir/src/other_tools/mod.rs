@@ -19,7 +19,7 @@ pub(crate) use files::recognised;
 use table::{CURL, ROWS};
 
 /// An option: its spelling, its tools, its value, and weir's replacement.
-type Row = (&'static str, &'static str, Takes, Way);
+type Row = (&'static str, &'static str, Takes, Replacement);
 
 /// Value of another tool's option.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ enum Takes {
 
 /// Replacement in weir.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum Replacement {
     /// Words to type; `{}` is the value.
     Is(&'static str),
     /// The default behaviour: no option is needed.
@@ -63,21 +63,21 @@ pub(crate) fn refused(words: &[String]) -> Option<Failure> {
     if !is_named && !is_for_load(words) {
         return commands::refused(words);
     }
-    let mut rest = &words[1 + usize::from(is_named || TOOLS.contains(&&**first))..];
-    let second = rest.first().map_or("", |word| word);
+    let mut arguments = &words[1 + usize::from(is_named || TOOLS.contains(&&**first))..];
+    let second = arguments.first().map_or("", |word| word);
     let is_curl = first == "curl" || second == "curl";
     if is_curl && second == "curl" || second == "run" {
-        rest = &rest[1..];
+        arguments = &arguments[1..];
     }
     let weir = Args::command();
     let command = weir.find_subcommand(if is_named { first } else { "load" })?;
     let read = if is_curl {
-        line_of_curl(rest)
+        line_of_curl(arguments)
     } else {
-        let is_weirs = |row: &&Row| command.get_arguments().any(|arg| is_called(arg, row.0));
-        let of_curl = CURL.iter().filter(|row| !is_weirs(row));
+        let of_curl =
+            CURL.iter().filter(|row| !command.get_arguments().any(|arg| is_called(arg, row.0)));
         let rows: Vec<Row> = ROWS.iter().chain(of_curl).copied().collect();
-        Line::read(command, rest, &rows)
+        Line::read(command, arguments, &rows)
     };
     let typed = shlex::try_join(read.typed.iter().map(String::as_str))
         .map(|rest| format!("weir load {rest}"))
@@ -113,9 +113,9 @@ fn line_of_curl(words: &[String]) -> Line {
     let load = weir.find_subcommand("load").expect("a command of weir's");
     let mut line = Line::read(load, words, CURL);
     for (own, begin) in [("POST", "-m"), (table::FORM_TYPE, "content-type:")] {
-        let words = || line.typed.iter().map(|word| word.to_ascii_lowercase());
         let at = line.typed.iter().position(|word| word == own);
-        if let (Some(at), 2..) = (at, words().filter(|word| word.starts_with(begin)).count()) {
+        let words = line.typed.iter().map(|word| word.to_ascii_lowercase());
+        if let (Some(at), 2..) = (at, words.filter(|word| word.starts_with(begin)).count()) {
             line.typed.drain(at - 1..=at);
         }
     }
@@ -141,14 +141,14 @@ struct Line {
 impl Line {
     fn read(command: &Command, words: &[String], rows: &[Row]) -> Line {
         let mut line = Line { found: Vec::new(), typed: Vec::new(), can_be_typed: true };
-        let mut words = words.iter().map(String::as_str).peekable();
-        while let Some(word) = words.next() {
+        let mut remaining = words.iter().map(String::as_str).peekable();
+        while let Some(word) = remaining.next() {
             if word == "--" {
                 line.typed.push(word.to_owned());
-                line.typed.extend(words.by_ref().map(str::to_owned));
+                line.typed.extend(remaining.by_ref().map(str::to_owned));
                 break;
             }
-            line.take(command, (word, rows), &mut words);
+            line.take(command, (word, rows), &mut remaining);
         }
         line
     }
@@ -162,57 +162,56 @@ impl Line {
     ) {
         let (option, attached) = split(word, rows);
         let next = attached.or_else(|| rest.peek().copied());
-        let own = command.get_arguments().find(|arg| is_called(arg, option));
+        let argument = command.get_arguments().find(|arg| is_called(arg, option));
         // Studies are run with other options than loads are sent with.
         let is_load = command.get_name() == "load";
-        let may_be = is_load || own.is_none();
+        let may_be = is_load || argument.is_none();
         let is_file = !word.starts_with('-') && !word.contains("://");
-        if let Some(file) = is_file.then(|| files::known(word, is_load)).flatten() {
+        if let Some(file) = is_file.then(|| files::recognize(word, is_load)).flatten() {
             return self.take_file(word, file);
         }
-        let mut rows = rows.iter().filter(|_| may_be);
-        let row = rows.find(|row| fits(row, option, (attached, next)));
+        let row = rows.iter().filter(|_| may_be).find(|row| fits(row, option, (attached, next)));
         if let Some((_, tools, takes, way)) = row {
             let value = next.filter(|_| !matches!(takes, Takes::Nothing));
             if attached.is_none() && value.is_some() {
                 rest.next();
             }
             let script = value.filter(|_| ["-s", "--script"].contains(&option));
-            return match script.and_then(|path| Some((path, files::known(path, true)?))) {
+            return match script.and_then(|path| Some((path, files::recognize(path, true)?))) {
                 Some((path, file)) if !file.2.is_empty() => self.take_file(path, file),
                 _ => self.instead((option, value), tools, *way),
             };
         }
         self.typed.push(word.to_owned());
-        if attached.is_none() && own.is_some_and(takes_value) {
+        if attached.is_none() && argument.is_some_and(takes_value) {
             self.typed.extend(rest.next().map(str::to_owned));
         }
     }
 
     /// Adds the message and the words for another tool's file.
-    fn take_file(&mut self, path: &str, (tool, advice, words): files::Known) {
+    fn take_file(&mut self, path: &str, (tool, advice, words): files::RecognizedFile) {
         self.can_be_typed &= !words.is_empty();
         self.typed.extend(words);
         self.found.push(format!("`{path}` ({tool}): {advice}"));
     }
 
-    fn instead(&mut self, (option, value): (&str, Option<&str>), tools: &str, way: Way) {
+    fn instead(&mut self, (option, value): (&str, Option<&str>), tools: &str, way: Replacement) {
         let typed = match value {
             Some(value) => format!("{option} {value}"),
             None => option.to_owned(),
         };
         let words = match way {
-            Way::Is(template) => {
+            Replacement::Is(template) => {
                 let words = shlex::split(template).unwrap_or_default();
-                let value = value.unwrap_or_default();
+                let filling = value.unwrap_or_default();
                 let words: Vec<String> =
-                    words.iter().map(|word| word.replace("{}", value)).collect();
+                    words.iter().map(|word| word.replace("{}", filling)).collect();
                 let shown = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
                 self.typed.extend(words);
                 format!("`{typed}` ({tools}) is `{shown}` of weir load")
             }
-            Way::Always(why) => format!("`{typed}` ({tools}) is not needed: {why}"),
-            Way::Words(words) => {
+            Replacement::Always(why) => format!("`{typed}` ({tools}) is not needed: {why}"),
+            Replacement::Words(words) => {
                 self.can_be_typed = false;
                 // Its value may be a secret.
                 format!("`{option}` ({tools}): {words}")
@@ -244,19 +243,25 @@ fn fits(
 ) -> bool {
     let value =
         next.filter(|next| attached.is_some() || !next.starts_with('-') && !next.contains("://"));
-    let is_time = |value: &str| parse_duration(value).is_ok();
-    let is_number = |value: &str| value.parse::<f64>().is_ok();
     typed == *option
         && match (takes, value) {
             (Takes::Nothing, _) => attached.is_none(),
             (Takes::Address, _) => next.is_some_and(|next| !next.starts_with('-')),
             (_, None) => false,
             (Takes::Number, Some(value)) => is_number(value),
-            (Takes::Time, Some(value)) => is_time(value) && !is_number(value),
-            (Takes::File, Some(value)) => value.contains(['.', '/']) && !is_time(value),
+            (Takes::Time, Some(value)) => is_duration(value) && !is_number(value),
+            (Takes::File, Some(value)) => value.contains(['.', '/']) && !is_duration(value),
             (Takes::Has(part), Some(value)) => value.contains(part),
             (Takes::Text, Some(_)) => true,
         }
+}
+
+fn is_duration(value: &str) -> bool {
+    parse_duration(value).is_ok()
+}
+
+fn is_number(value: &str) -> bool {
+    value.parse::<f64>().is_ok()
 }
 
 fn is_called(arg: &Arg, option: &str) -> bool {
@@ -291,15 +296,15 @@ mod tests {
         }
     }
 
-    /// What may be a password is not said again.
+    /// A word that may be a password is not said again.
     #[test]
     fn users_and_their_passwords_are_not_repeated() {
         for typed in ["load -u", "load -A", "load -a", "curl -u"] {
             for line in [format!("weir {typed} me:S3CRET"), format!("weir {typed}me:S3CRET")] {
                 let words = format!("{line} http://a/");
                 let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-                let refused = refused(&words).expect("it is another tool's");
-                assert!(!refused.rendered(false).contains("S3CRET"), "{line}");
+                let failure = refused(&words).expect("it is another tool's");
+                assert!(!failure.rendered(false).contains("S3CRET"), "{line}");
             }
         }
     }
@@ -308,7 +313,7 @@ mod tests {
     #[test]
     fn every_way_is_one_of_weir_load() {
         for (option, _, takes, way) in ROWS.iter().chain(CURL) {
-            let Way::Is(template) = way else { continue };
+            let Replacement::Is(template) = way else { continue };
             let value = match takes {
                 Takes::Number => "10",
                 _ => "1s",

@@ -1,8 +1,8 @@
 //! Options of other load generators, a row each.
 
-use super::{Row, Takes, Way};
+use super::{Replacement, Row, Takes};
+use Replacement::{Always, Is, Words};
 use Takes::{Address, File, Has, Nothing, Number, Text, Time};
-use Way::{Always, Is, Words};
 
 pub(super) const SCRIPTS: &str = "weir runs no scripts: say what is sent with -m, -b, -H and slots such as {{random:1..9}}, or with \
                        --request-set FILE, and what is right with -e";

@@ -78,7 +78,7 @@ fn watch(folder: &std::path::Path, blocks: &Receiver<()>, events: &Sender<Event>
         let (begun, cpu) = (Instant::now(), cpu_time());
         // A run that cannot be read now, perhaps because a record is being written, can be later.
         if let Ok(run) = Run::read(folder) {
-            let verdicts = verdicts(&weir_analysis::analyze(&run));
+            let verdicts = list_verdicts(&weir_analysis::analyze(&run));
             if !verdicts.is_empty() && events.send(Event::Verdicts { verdicts }).is_err() {
                 return;
             }
@@ -86,8 +86,8 @@ fn watch(folder: &std::path::Path, blocks: &Receiver<()>, events: &Sender<Event>
         let due = begun + EVERY.max((cpu_time() - cpu) * REST);
         // What comes before the next look is seen then; the end is heard at once.
         loop {
-            let left = due.saturating_duration_since(Instant::now());
-            match blocks.recv_timeout(left) {
+            let wait = due.saturating_duration_since(Instant::now());
+            match blocks.recv_timeout(wait) {
                 Ok(()) => {}
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => break,
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
@@ -102,11 +102,11 @@ fn cpu_time() -> Duration {
 }
 
 /// Returns every comparison, in the order of the study.
-fn verdicts(findings: &Findings) -> Vec<Verdict> {
+fn list_verdicts(findings: &Findings) -> Vec<Verdict> {
     let all = findings
         .loads
         .iter()
-        .flat_map(|load| load.comparisons.iter().map(|found| verdict(&load.load, found)));
+        .flat_map(|load| load.comparisons.iter().map(|comparison| verdict(&load.load, comparison)));
     all.collect()
 }
 

@@ -17,10 +17,10 @@ use crate::terminal;
 /// Time between lines about a load's state.
 const STATES: Duration = Duration::from_secs(1);
 
-/// How long lines wait for a reader that does not read.
+/// Time that lines wait for a reader that does not read.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Where lines go; shared by those who write some of them. Takes nothing any more once nobody has read for
+/// Output of lines; shared by those who write some of them. Takes nothing any more once nobody has read for
 /// [`PATIENCE`]: what follows half a line cannot be understood.
 #[derive(Clone)]
 pub(crate) struct Sink(Arc<Mutex<Patient<File>>>);

@@ -12,8 +12,8 @@ use weir_model::study::Until;
 use weir_report::{number, words};
 
 use super::phrases::{
-    about, at_most, chosen, interval_line, listed, load_line, looked, pilot, together,
-    whole_seconds,
+    about, at_most, describe_choice, describe_look, describe_pilot, interval_line, listed,
+    load_line, together, whole_seconds,
 };
 use super::{Consumer, Event};
 use crate::commands::restore;
@@ -47,7 +47,7 @@ pub(crate) struct Lines {
     session: Option<(Instant, Instant)>,
     /// Words for the certainty of the session's end; `None` until it was announced.
     promised: Option<&'static str>,
-    /// Where records go, until it is said: nothing is kept of a run whose arms never answer.
+    /// Folder of the records, until it is said: nothing is kept of a run whose arms never answer.
     folder: Option<PathBuf>,
     /// Line about the present work, without the time left.
     current: String,
@@ -152,10 +152,10 @@ impl Lines {
         self.say_folder();
         self.say_arms();
         self.ends_in(takes);
-        let what = if self.is_resumed { "What remains" } else { "The whole run" };
+        let scope = if self.is_resumed { "What remains" } else { "The whole run" };
         self.promised = Some(about(until));
         let takes = number::length(whole_seconds(takes));
-        self.say(&format!("{what} takes {} {takes}", about(until)));
+        self.say(&format!("{scope} takes {} {takes}", about(until)));
     }
 
     /// Returns the time left of the whole run, to follow the present work; empty if it is not known.
@@ -164,8 +164,8 @@ impl Lines {
         let promised = self.promised.filter(|_| !self.line.is_kept());
         match (promised, self.session_left()) {
             (Some(about), Some(left)) if !left.is_zero() => {
-                let left = number::length(whole_seconds(left));
-                format!(" · {about} {left} left of the run")
+                let time = number::length(whole_seconds(left));
+                format!(" · {about} {time} left of the run")
             }
             _ => String::new(),
         }
@@ -202,21 +202,23 @@ impl Lines {
             LabEvent::NotAlone { why } => self.say(&format!("No arm is measured alone: {why}")),
             LabEvent::PilotBegun { load } => {
                 self.say_arms();
-                let left = self.left_of_run();
-                let pilot = pilot(&load, self.several);
-                self.tell_news(format!("{pilot}{left}"));
+                let time_left = self.left_of_run();
+                let pilot = describe_pilot(&load, self.several);
+                self.tell_news(format!("{pilot}{time_left}"));
                 self.show(pilot);
             }
-            LabEvent::PilotEnded(pilot) if pilot.wanted_ns.is_some() => self.say(&chosen(&pilot)),
-            LabEvent::PilotEnded(pilot) => self.tell_news(chosen(&pilot)),
+            LabEvent::PilotEnded(pilot) if pilot.wanted_ns.is_some() => {
+                self.say(&describe_choice(&pilot));
+            }
+            LabEvent::PilotEnded(pilot) => self.tell_news(describe_choice(&pilot)),
             begun @ LabEvent::TrialBegun { .. } => self.begin(begun),
             LabEvent::Looked { look, left, at_most } => {
-                self.say(&looked(&look, left, at_most));
+                self.say(&describe_look(&look, left, at_most));
                 self.left = (!look.is_done()).then(|| ("about", Instant::now() + left));
             }
             LabEvent::TimeIsUp { left_out } => self.say(&time_is_up(&left_out)),
             LabEvent::Block { loads, done, of, baseline_rate } => {
-                self.show_block(&together(&loads), (done, of), baseline_rate);
+                self.show_block(&together(&loads), done, of, baseline_rate);
             }
             LabEvent::PutBack { settings } => self.put_back(&settings),
             LabEvent::ObjectsPutBack { objects } => self.objects_put_back(&objects),
@@ -299,15 +301,15 @@ impl Lines {
     fn show_current(&mut self) {
         self.told = Instant::now();
         if self.line.rewrites() {
-            self.line.show(&self.known_now());
+            self.line.show(&self.describe_now());
         }
     }
 
-    fn known_now(&self) -> String {
+    fn describe_now(&self) -> String {
         match self.session_left() {
             Some(left) if !self.current.contains(" left") => {
-                let left = number::length(whole_seconds(left));
-                format!("{} · about {left} left", self.current)
+                let time = number::length(whole_seconds(left));
+                format!("{} · about {time} left", self.current)
             }
             _ => self.current.clone(),
         }
@@ -348,13 +350,12 @@ impl Lines {
     }
 
     /// Shows the progress of a load: on a terminal after every block, in a log file now and then.
-    fn show_block(&mut self, load: &str, (done, of): (u32, u32), baseline_rate: f64) {
-        let planned = || {
-            let share = f64::from(of - done.min(of)) / f64::from(done.max(1));
-            self.begun.elapsed().mul_f64(share)
-        };
+    fn show_block(&mut self, load: &str, done: u32, of: u32, baseline_rate: f64) {
         let (about, left) = match self.left {
-            None => ("about", planned()),
+            None => {
+                let share = f64::from(of - done.min(of)) / f64::from(done.max(1));
+                ("about", self.begun.elapsed().mul_f64(share))
+            }
             Some((about, end)) => (about, end.saturating_duration_since(Instant::now())),
         };
         self.current = format!(
@@ -373,14 +374,14 @@ impl Lines {
 
     /// Shows settings that could not be restored; others need no line.
     fn put_back(&mut self, restored: &[Restored]) {
-        for one in restored.iter().filter(|one| !one.outcome.is_restored()) {
-            self.say(restore::described(one, false).trim_end());
+        for setting in restored.iter().filter(|setting| !setting.outcome.is_restored()) {
+            self.say(restore::describe_setting(setting, false).trim_end());
         }
     }
 
     fn objects_put_back(&mut self, objects: &[PutBack]) {
-        for one in objects.iter().filter(|one| !one.is_whole()) {
-            self.say(restore::object(one, false).trim_end());
+        for object in objects.iter().filter(|object| !object.is_whole()) {
+            self.say(restore::object(object, false).trim_end());
         }
     }
 
@@ -435,7 +436,7 @@ impl Consumer for Lines {
     }
 
     fn known(&self) -> Option<String> {
-        (!self.current.is_empty()).then(|| self.known_now())
+        (!self.current.is_empty()).then(|| self.describe_now())
     }
 
     fn end(&mut self) {

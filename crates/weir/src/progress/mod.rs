@@ -210,13 +210,13 @@ impl Reporter {
                 self.look();
                 continue;
             }
-            let asked = self.asked.swap(false, Ordering::Relaxed);
+            let is_requested = self.asked.swap(false, Ordering::Relaxed);
             let mut answered = false;
-            source.look(asked, &mut |event| {
+            source.look(is_requested, &mut |event| {
                 answered |= matches!(event, Event::Asked { .. });
                 self.take(&event);
             });
-            if asked && !answered {
+            if is_requested && !answered {
                 self.answer();
             }
             self.look();
@@ -268,14 +268,13 @@ fn writer(to: Option<&std::path::Path>) -> Result<Sink, Failure> {
             .map_err(|error| Failure::failed(format!("standard error: {error}")))?;
         return Ok(Sink::to(File::from(stderr)));
     };
-    let emptied = |file: File| {
+    let opened = weir_files::open_output(path).and_then(|file| {
         // A pipe, or another process' descriptor, has no length.
         if file.metadata()?.is_file() {
             file.set_len(0)?;
         }
         Ok(file)
-    };
-    let opened = weir_files::open_output(path).and_then(emptied);
+    });
     let file = opened.map_err(|error: io::Error| {
         Failure::input(format!("--progress jsonl:{}: {error}", path.display()))
     })?;

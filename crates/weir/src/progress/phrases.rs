@@ -29,19 +29,19 @@ pub(super) fn together(loads: &[String]) -> String {
 }
 
 /// Describes the pilot of a load.
-pub(super) fn pilot(load: &str, several: bool) -> String {
+pub(super) fn describe_pilot(load: &str, several: bool) -> String {
     if several { format!("{load}: a pilot of all arms") } else { format!("{load}: a pilot") }
 }
 
 /// Describes the choice of a pilot.
-pub(super) fn chosen(pilot: &PilotRecord) -> String {
-    let time = |ns| number::length(Duration::from_nanos(ns));
-    let chosen = format!("{}: slices of {}", pilot.load, time(pilot.slice_ns));
+pub(super) fn describe_choice(pilot: &PilotRecord) -> String {
+    let slice = number::length(Duration::from_nanos(pilot.slice_ns));
+    let chosen = format!("{}: slices of {slice}", pilot.load);
     match pilot.wanted_ns {
         None => chosen,
         Some(wanted) => format!(
             "{chosen}; its slowest arm needs {}, for which the load is too short",
-            time(wanted)
+            number::length(Duration::from_nanos(wanted))
         ),
     }
 }
@@ -53,18 +53,18 @@ pub(crate) fn at_most(takes: Duration) -> String {
 }
 
 /// Describes the decisions of an interim look, and the time needed for open comparisons.
-pub(super) fn looked(look: &LookRecord, left: Duration, at_most: Duration) -> String {
-    let decided = look.decided.iter().map(|one| {
-        if one.is_given_up {
-            format!("{} cannot be told from {} any more", one.arm, one.against)
+pub(super) fn describe_look(look: &LookRecord, left: Duration, at_most: Duration) -> String {
+    let decided = look.decided.iter().map(|decision| {
+        if decision.is_given_up {
+            format!("{} cannot be told from {} any more", decision.arm, decision.against)
         } else {
-            format!("{} is {}", one.arm, one.verdict)
+            format!("{} is {}", decision.arm, decision.verdict)
         }
     });
     let decided: Vec<String> = decided.collect();
     let decided =
         if decided.is_empty() { "nothing is decided".to_owned() } else { decided.join(", ") };
-    let rest = if look.is_done() {
+    let outlook = if look.is_done() {
         String::new()
     } else {
         format!(
@@ -74,7 +74,7 @@ pub(super) fn looked(look: &LookRecord, left: Duration, at_most: Duration) -> St
             number::length(whole_seconds(at_most))
         )
     };
-    format!("{}: look {} after {} blocks: {decided}{rest}", look.load, look.look, look.blocks)
+    format!("{}: look {} after {} blocks: {decided}{outlook}", look.load, look.look, look.blocks)
 }
 
 /// Lists numbers: `12, 18 and 27`.
@@ -91,17 +91,17 @@ pub(super) fn load_line(
     before: u64,
     passed: Duration,
 ) -> String {
-    let left = number::length(whole_seconds(Duration::from_secs_f64(state.left.max(0.0))));
-    let seconds = |of: f64| number::count(of.max(0.0).round() as u64);
-    let (elapsed, length) = (seconds(state.elapsed), seconds(state.length));
+    let remaining = number::length(whole_seconds(Duration::from_secs_f64(state.left.max(0.0))));
+    let [elapsed, length] =
+        [state.elapsed, state.length].map(|seconds| number::count(seconds.max(0.0).round() as u64));
     let time = match (state.phase, state.requests) {
         (LoadPhase::Connecting, _) => {
             let open = number::plural(state.open, "connection");
-            return format!("{open} open · about {left} left");
+            return format!("{open} open · about {remaining} left");
         }
         (LoadPhase::Draining, _) => {
             let in_flight = number::plural(state.in_flight, "request");
-            return format!("{in_flight} still in flight · at most {left} left");
+            return format!("{in_flight} still in flight · at most {remaining} left");
         }
         (_, Some(requests)) => {
             let completed = number::count(state.completed);
@@ -110,11 +110,11 @@ pub(super) fn load_line(
         (LoadPhase::RampUp, None) => format!("ramp-up, {elapsed} of {length} s"),
         (LoadPhase::Measuring, None) => format!("{elapsed} of {length} s"),
     };
-    let asked = rate.map_or(String::new(), |rate| format!(" of {}", number::asked(rate)));
+    let demand = rate.map_or(String::new(), |rate| format!(" of {}", number::asked(rate)));
     let tail = p99.map_or(String::new(), |ns| format!(" · p99 {}", number::time(ns as f64)));
     let rate = (state.completed - before) as f64 / passed.as_secs_f64().max(1e-9);
     format!(
-        "{time} · {}{asked} responses/s{tail} · {} in flight · {} · {left} left",
+        "{time} · {}{demand} responses/s{tail} · {} in flight · {} · {remaining} left",
         number::count(rate.round() as u64),
         number::count(state.in_flight),
         number::plural(state.errors, "error"),
@@ -125,17 +125,14 @@ pub(super) fn load_line(
 /// far`.
 pub(super) fn interval_line(interval: &LoadInterval) -> String {
     let figures = &interval.interval;
-    let time = |ns| number::time(ns as f64);
     let times = &figures.response_time;
+    let [p50, p99, p99_9, max] =
+        [times.p50, times.p99, times.p99_9, times.max].map(|ns| number::time(ns as f64));
     let mut line = format!(
-        "{:.0} to {:.0} s: {}/s · p50 {} · p99 {} · p99.9 {} · max {} · {}",
+        "{:.0} to {:.0} s: {}/s · p50 {p50} · p99 {p99} · p99.9 {p99_9} · max {max} · {}",
         interval.at,
         interval.at + figures.seconds,
         number::rate(figures.rate),
-        time(times.p50),
-        time(times.p99),
-        time(times.p99_9),
-        time(times.max),
         number::plural(figures.errors_total(), "error"),
     );
     line += &format!(" · {} so far", words::validity(interval.validity));
@@ -163,12 +160,12 @@ mod tests {
             open: 10_000,
         };
         use LoadPhase::{Connecting, Draining, Measuring};
-        let rest = "12,000 of 12,500 responses/s · 2,000 in flight · 1,234 errors · 3 s left";
+        let tail = "12,000 of 12,500 responses/s · 2,000 in flight · 1,234 errors · 3 s left";
         #[rustfmt::skip]
         let cases = [
             (Connecting, None, "10,000 connections open · about 3 s left".to_owned()),
-            (Measuring, None, format!("1,800 of 3,600 s · {rest}")),
-            (Measuring, Some(2_000_000), format!("1,500,000 of 2,000,000 requests · {rest}")),
+            (Measuring, None, format!("1,800 of 3,600 s · {tail}")),
+            (Measuring, Some(2_000_000), format!("1,500,000 of 2,000,000 requests · {tail}")),
             (Draining, None, "2,000 requests still in flight · at most 3 s left".to_owned()),
         ];
         for (phase, requests, said) in cases {

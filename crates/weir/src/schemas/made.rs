@@ -35,17 +35,17 @@ const fn format(
 /// All formats.
 #[rustfmt::skip]
 const FORMATS: [Format; 11] = [
-    format(load_report::FORMAT, "what `weir load --format json` prints", false, of::<weir_report::load::Observed<'_>>),
-    format(report::FORMAT, "what `weir run --format json` and `weir report --format json` print", true, of::<report::Document<'_>>),
-    format(capacity::FORMAT, "what `weir capacity --format json` prints", true, of::<capacity::Answer<'_>>),
-    format(weir_doctor::FORMAT, "what `weir doctor --format json` prints", false, of::<weir_doctor::Examination>),
-    format(parameters::FORMAT, "what `weir parameters --format json` prints", false, of::<parameters::Listed<'_>>),
-    format(config::FORMAT, "what `weir config --format json` prints", false, of::<config::Shown>),
-    format(restore::FORMAT, "what `weir restore --format json` prints", false, of::<restore::Undone>),
-    format(restore::FORMAT_OF_CLUSTER, "what `weir restore --on kubernetes --format json` prints", false, of::<restore::Cleared>),
-    format(calibration::FORMAT, "what `weir load --calibrate --format json` prints", false, of::<calibration::Calibration>),
-    format(record::FORMAT, "run.json in the folder of a run", true, of::<RunHeader>),
-    Format { part: "-record", ..format(record::FORMAT, "a line of records.jsonl in the folder of a run", true, of::<Record>) },
+    format(load_report::FORMAT, "what `weir load --format json` prints", false, build_schema::<weir_report::load::Observed<'_>>),
+    format(report::FORMAT, "what `weir run --format json` and `weir report --format json` print", true, build_schema::<report::Document<'_>>),
+    format(capacity::FORMAT, "what `weir capacity --format json` prints", true, build_schema::<capacity::Answer<'_>>),
+    format(weir_doctor::FORMAT, "what `weir doctor --format json` prints", false, build_schema::<weir_doctor::Examination>),
+    format(parameters::FORMAT, "what `weir parameters --format json` prints", false, build_schema::<parameters::Listed<'_>>),
+    format(config::FORMAT, "what `weir config --format json` prints", false, build_schema::<config::ConfigListing>),
+    format(restore::FORMAT, "what `weir restore --format json` prints", false, build_schema::<restore::Undone>),
+    format(restore::FORMAT_OF_CLUSTER, "what `weir restore --on kubernetes --format json` prints", false, build_schema::<restore::Cleared>),
+    format(calibration::FORMAT, "what `weir load --calibrate --format json` prints", false, build_schema::<calibration::Calibration>),
+    format(record::FORMAT, "run.json in the folder of a run", true, build_schema::<RunHeader>),
+    Format { part: "-record", ..format(record::FORMAT, "a line of records.jsonl in the folder of a run", true, build_schema::<Record>) },
 ];
 
 /// Compares the schemas with the types; `WEIR_WRITE_DOCS=1 cargo test -p weir --bin weir schemas` writes them anew.
@@ -73,7 +73,7 @@ impl Format {
     }
 }
 
-fn of<T: JsonSchema>(format: &Format) -> Schema {
+fn build_schema<T: JsonSchema>(format: &Format) -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     Plain(format.may_be_unknown).transform(&mut schema);

@@ -59,10 +59,10 @@ fn it_refuses_another_version_and_what_is_no_weir() {
 #[test]
 fn it_copies_itself_to_a_host_that_ssh_reaches() {
     let Some(host) = Host::start() else { return };
-    let own = Path::new(env!("CARGO_BIN_EXE_weir"));
+    let program = Path::new(env!("CARGO_BIN_EXE_weir"));
     for (connection, logins) in [("first", 3), ("second", 4)] {
         let begun = Instant::now();
-        let mut connected = host.connect(own).expect("weir is copied and runs");
+        let mut connected = host.connect(program).expect("weir is copied and runs");
         eprintln!("the {connection} connection took {:?}", begun.elapsed());
         assert_eq!(host.logins(), logins, "the {connection} connection");
         drop(connected.writer);

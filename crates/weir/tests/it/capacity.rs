@@ -11,26 +11,25 @@ use weir_record::Run;
 
 use crate::faulty::{Faulty, Victim};
 use crate::load::Server;
-use crate::program::{Ended, HasAll, Running, row, run, weir, within};
+use crate::program::{Ended, HasAll, Running, flat, row, run, weir, within};
 use crate::schema;
 use crate::secure::{Authority, Nginx};
-use crate::{origin, place};
+use crate::{origin, sandbox};
 
 /// Starts a search in a folder, and interrupts it once there are some records.
-fn interrupted(words: &[&str], folder: &Path) -> Ended {
+fn interrupt_search(words: &[&str], folder: &Path) -> Ended {
     let out = folder.join("a run");
     let mut command = weir([&["capacity", "--out", "a run"], words].concat());
     let mut search = Running::start(command.current_dir(folder));
-    let has_begun = || {
+    search.wait_until("a trial", |_| {
         let text = std::fs::read_to_string(out.join("records.jsonl"));
         text.is_ok_and(|text| text.contains("\"trial\""))
-    };
-    search.wait_until("a trial", |_| has_begun());
+    });
     search.signal(Signal::INT);
     search.end()
 }
 
-fn answer(text: &str) -> Value {
+fn parse_answer(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}:\n{text}"))
 }
 
@@ -70,26 +69,26 @@ fn a_server_is_known_by_its_url_alone() {
         "An error is a status that is not 2xx",
         "weir: --fail-if capacity < 5000/s: ",
     ]);
-    let answer = answer(&ended.stdout);
+    let answer = parse_answer(&ended.stdout);
     let capacity = &answer["capacity"];
-    let rate = |name: &str| capacity[name].as_f64().expect("a rate");
+    let [low, high] = ["low", "high"].map(|name| capacity[name].as_f64().expect("a rate"));
     // 2 ms each are 500/s at most. How near an answer comes is looked at on the simulated host.
-    within(rate("low"), 10.0..=510.0);
-    within(rate("high"), rate("low")..=750.0);
+    within(low, 10.0..=510.0);
+    within(high, low..=750.0);
     let judged = answer["fail_if"].as_array().expect("a list");
-    let judged: Vec<_> = judged.iter().map(|one| one["is_true"].as_bool()).collect();
+    let judged: Vec<_> = judged.iter().map(|condition| condition["is_true"].as_bool()).collect();
     assert_eq!(judged, [Some(true), Some(false)]);
     assert_eq!(answer["target"]["url"], url);
     // Trials of several seconds at rates that it carried.
     let resources = answer["growth"][0]["resources"].as_array().expect("a list");
-    let network = resources.iter().find(|one| one["quantity"] == "bytes");
-    let points = network.and_then(|one| one["points"].as_array());
+    let network = resources.iter().find(|resource| resource["quantity"] == "bytes");
+    let points = network.and_then(|resource| resource["points"].as_array());
     assert!(points.is_some_and(|points| !points.is_empty()), "{resources:?}");
     let header = std::fs::read_to_string(Path::new(&out).join("run.json")).expect("a header");
     let header: Value = serde_json::from_str(&header).expect("JSON");
     let link = &header["surroundings"]["links"][0];
     assert_eq!((&link["trips"]["by"], &link["forth"]), (&"connect".into(), &Value::Null));
-    schema::keeps_records(Path::new(&out));
+    schema::assert_records_valid(Path::new(&out));
     // The folder alone has all of it.
     for format in ["terminal", "markdown", "html", "json", "csv"] {
         row(format);
@@ -139,15 +138,14 @@ fn everything_that_a_load_says_goes_to_a_server_behind_tls_and_a_name() {
         "-H",
         "X-Own: 1",
     ];
-    let ended = interrupted(&words, folder.path()).with_code(130);
-    ended.stderr.has_all(&[
+    interrupt_search(&words, folder.path()).with_code(130).stderr.has_all(&[
         "Objective: p99 < 100ms, errors < 0.1% (the default; -O says another)",
         "Interrupted. Continue with: weir capacity --resume 'a run'",
     ]);
-    let seen = nginx.log();
-    assert!(seen.len() > 100, "{}", seen.len());
-    for one in &seen {
-        let of_one = (&*one.version, &*one.server_name, &*one.host);
+    let requests = nginx.log();
+    assert!(requests.len() > 100, "{}", requests.len());
+    for request in &requests {
+        let of_one = (&*request.version, &*request.server_name, &*request.host);
         assert_eq!(of_one, ("TLSv1.3", "weir.test", "weir.test"));
     }
     let run = Run::read(&folder.path().join("a run")).expect("a run");
@@ -167,25 +165,26 @@ fn a_search_goes_on_where_it_was_interrupted() {
     let (_server, address) = origin::start(SLOW);
     let folder = tempfile::tempdir().expect("a folder");
     let url = format!("http://{address}/");
-    interrupted(&[&url, "-q"], folder.path()).with_code(130);
+    interrupt_search(&[&url, "-q"], folder.path()).with_code(130);
     let out = folder.path().join("a run");
-    let trials = || {
-        let run = Run::read(&out).expect("a run");
-        run.records.iter().filter(|one| matches!(one, Record::Trial(_))).count()
-    };
-    let before = trials();
+    let before = count_trials(&out);
     let mut report = weir(["report", "a run"]);
     let report = Running::start(report.current_dir(folder.path())).end();
     report.with_code(0).stdout.has("weir capacity --resume 'a run'");
     let mut command = weir(["capacity", "--resume", "a run", "--format", "json"]);
     let mut search = Running::start(command.current_dir(folder.path()));
-    search.wait_until("another trial", |_| trials() > before);
+    search.wait_until("another trial", |_| count_trials(&out) > before);
     search.signal(Signal::INT);
     let ended = search.end().with_code(130);
-    let answer = answer(&ended.stdout);
+    let answer = parse_answer(&ended.stdout);
     assert_eq!(answer["outcome"], "interrupted");
     assert_eq!(answer["capacity"], Value::Null);
-    assert!(trials() > before, "none was lost");
+    assert!(count_trials(&out) > before, "none was lost");
+}
+
+fn count_trials(folder: &Path) -> usize {
+    let run = Run::read(folder).expect("a run");
+    run.records.iter().filter(|record| matches!(record, Record::Trial(_))).count()
 }
 
 /// Tests a search that is interrupted, and one whose budget has no time to hold a rate.
@@ -194,18 +193,15 @@ fn what_was_carried_is_told_without_a_hold() {
     let (_server, address) = origin::start(SLOW);
     let folder = tempfile::tempdir().expect("a folder");
     let url = format!("http://{address}/");
-    let start = |more: &[&str]| {
-        let words = ["capacity", &url, "-O", "p99 < 500ms"];
-        let mut command = weir([&words, more].concat());
-        Running::start(command.current_dir(folder.path()))
-    };
-    let short = start(&["--budget", "50s", "--out", "short"]).end_of_steps(" left\n").with_code(1);
+    let words = ["capacity", &url, "-O", "p99 < 500ms"];
+    let mut command = weir([&words[..], &["--budget", "50s", "--out", "short"]].concat());
+    let search = Running::start(command.current_dir(folder.path()));
+    let short = search.end_of_steps(" left\n").with_code(1);
     short.stderr.has("A budget of 50 s has no time to hold a rate for 1 min 5 s");
-    let said = short.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    said.has_all(&["is not claimed", "at least --budget "]);
-    said.has("/s was carried for ");
+    flat(&short.stdout).has_all(&["is not claimed", "at least --budget ", "/s was carried for "]);
 
-    let mut search = start(&["--out", "stopped", "-q"]);
+    let mut command = weir([&words[..], &["--out", "stopped", "-q"]].concat());
+    let mut search = Running::start(command.current_dir(folder.path()));
     let records = folder.path().join("stopped/records.jsonl");
     search.wait_until("two rates", |_| {
         let text = std::fs::read_to_string(&records).unwrap_or_default();
@@ -213,9 +209,7 @@ fn what_was_carried_is_told_without_a_hold() {
     });
     search.signal(Signal::INT);
     let stopped = search.end().with_code(130);
-    let said = stopped.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    said.has("the search did not end");
-    said.has("/s was carried for ");
+    flat(&stopped.stdout).has_all(&["the search did not end", "/s was carried for "]);
 }
 
 #[test]
@@ -225,9 +219,10 @@ fn a_study_of_one_arm_asks_for_its_capacity() {
     let proxy = format!("{{kind: external, address: '{address}'}}");
     let load = "  - {name: closed, closed: true, connections: 4, duration: 3s}";
     let more = "objective: {capacity: 'p99 < 50ms'}";
-    let text = place::study(&proxy, load, more);
+    let text = sandbox::study(&proxy, load, more);
     std::fs::write(folder.path().join("study.yaml"), text).expect("a file");
-    let ended = interrupted(&["study.yaml", "--confidence", "80%", "--hold", "7s"], folder.path());
+    let ended =
+        interrupt_search(&["study.yaml", "--confidence", "80%", "--hold", "7s"], folder.path());
     ended.with_code(130);
     let run = Run::read(&folder.path().join("a run")).expect("a run");
     let study = &run.header.study;
@@ -250,7 +245,7 @@ fn only_who_owns_a_public_server_has_it_searched_by_a_study() {
         ("run", little, arm),
         ("run", short, "a/a: true"),
     ] {
-        std::fs::write(&path, place::study(proxy, load, more)).expect("a file");
+        std::fs::write(&path, sandbox::study(proxy, load, more)).expect("a file");
         let line = format!("{command} {} --out {}/run", path.display(), folder.path().display());
         run(&line).refused_in_a_line(&[
             "192.0.2.7:8",
@@ -269,14 +264,14 @@ fn a_server_that_does_not_answer_or_answers_wrongly_leaves_nothing_behind() {
     let ended =
         Running::start(command.current_dir(folder.path())).end().with_code(1).says(&["status 500"]);
     ended.stderr.has_none(&["Records go to"]);
-    let kept = std::fs::read_dir(folder.path().join("runs"));
-    assert_eq!(kept.map_or(0, Iterator::count), 0);
+    let runs = std::fs::read_dir(folder.path().join("runs"));
+    assert_eq!(runs.map_or(0, Iterator::count), 0);
 
     // It asks once, and is ended long before the answer would be given up.
     let silent = Faulty::requests(1, Victim::stall);
     let mut command = weir(["capacity", "-q", &silent.url()]);
     let mut search = Running::start(command.current_dir(folder.path()));
-    search.wait_until("the question", |_| silent.seen() > 0);
+    search.wait_until("the question", |_| silent.request_count() > 0);
     let begun = Instant::now();
     search.signal(Signal::INT);
     search.end().with_code(130);

@@ -4,15 +4,15 @@ use rcgen::CertificateParams;
 
 use crate::program::{Ended, HasAll, Running, row, run, weir};
 use crate::secure::{Authority, Nginx};
-use crate::{origin, place};
+use crate::{origin, sandbox};
 
 /// Runs `weir capacity` in a new folder, and checks that it leaves nothing there.
 fn capacity(words: &[&str]) -> Ended {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = weir([&["capacity"], words].concat());
     let ended = Running::start(command.current_dir(folder.path())).end();
-    let left = std::fs::read_dir(folder.path().join("runs")).into_iter().flatten().count();
-    assert_eq!(left, 0, "{}", ended.stderr);
+    let runs = std::fs::read_dir(folder.path().join("runs")).into_iter().flatten().count();
+    assert_eq!(runs, 0, "{}", ended.stderr);
     ended
 }
 
@@ -51,9 +51,9 @@ fn what_cannot_be_searched_for_is_refused_before_anything_is_asked() {
         (&["--resume", "/nonexistent"], "cannot read /nonexistent/run.json"),
         (&["--resume", "/nonexistent", "-c", "9"], "a resumed search keeps its settings"),
     ];
-    for (words, said) in rows {
+    for (words, message) in rows {
         row(&words.join(" "));
-        capacity(words).refused_in_a_line(&[said]);
+        capacity(words).refused_in_a_line(&[message]);
     }
     capacity(&[nobody, "a-study.yaml"]).refused(&["unexpected argument 'a-study.yaml'"]);
 }
@@ -70,9 +70,9 @@ fn answers_that_are_not_the_service_are_no_capacity() {
     ] {
         let (_server, address) = origin::start(&format!("--status {status}"));
         let url = format!("http://{address}/");
-        let said =
+        let reason =
             format!("{url} answers with status {status}, which is an error: 2xx is expected");
-        capacity(&[&url]).did_nothing(1, &[&said, hint]);
+        capacity(&[&url]).did_nothing(1, &[&reason, hint]);
     }
 }
 
@@ -80,9 +80,9 @@ fn answers_that_are_not_the_service_are_no_capacity() {
 fn no_rate_holds_what_the_way_alone_takes_longer_than() {
     let (_server, address) = origin::start("--size 1");
     let url = format!("http://{address}/");
-    let said = "weir: p99 < 1us cannot hold at any rate: the round trip to ";
+    let reason = "weir: p99 < 1us cannot hold at any rate: the round trip to ";
     capacity(&[&url, "-O", "p99 < 1us"])
-        .refused_in_a_line(&[said, "hint: the nearest limit that may hold: -O 'p99 < "]);
+        .refused_in_a_line(&[reason, "hint: the nearest limit that may hold: -O 'p99 < "]);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn tls_that_fails_is_said_as_of_a_load() {
     let elsewhere = Authority::new();
     elsewhere.issue(|_: &mut CertificateParams| {});
     let (_server, address) = origin::start("--size 1");
-    for (words, said) in [
+    for (words, message) in [
         (vec![&*url], "hint: name the file of its authority with --ca"),
         (vec![&*url, "--ca", &elsewhere.file()], "not signed by "),
         (
@@ -102,8 +102,8 @@ fn tls_that_fails_is_said_as_of_a_load() {
         ),
         (vec![&*format!("https://{address}/")], "the server does not speak TLS on this port"),
     ] {
-        row(said);
-        capacity(&words).did_nothing(1, &[said]);
+        row(message);
+        capacity(&words).did_nothing(1, &[message]);
     }
 }
 
@@ -119,8 +119,7 @@ fn nobody_who_answers_is_a_failure_and_no_bad_input() {
 fn a_folder_that_cannot_be_written_to_is_said_before_the_search() {
     let (_server, address) = origin::start("--size 1");
     let line = format!("capacity http://{address}/ --out /proc/nothing");
-    let stderr = run(&line).with_code(2).stderr;
-    stderr.has("/proc");
+    run(&line).with_code(2).stderr.has("/proc");
 }
 
 #[test]
@@ -131,21 +130,20 @@ fn a_budget_without_time_for_any_claim_is_refused_with_one_that_has() {
     let study = folder.path().join("study.yaml");
     let proxy = format!("{{kind: external, address: '{address}'}}");
     let load = "  - {name: closed, closed: true, connections: 4}";
-    let text = place::study(&proxy, load, "objective: {capacity: 'p99 < 50ms'}");
+    let text = sandbox::study(&proxy, load, "objective: {capacity: 'p99 < 50ms'}");
     std::fs::write(&study, text).expect("own folder");
-    let study = study.display().to_string();
-    for target in [&url, &study] {
+    let path = study.display().to_string();
+    for target in [&url, &path] {
         row(target);
         let hold = ["--hold", "20s", "--budget"];
-        let said = "a budget of 12 s is too short for any result: ";
+        let reason = "a budget of 12 s is too short for any result: ";
         let ended = capacity(&[&[target.as_str()], &hold[..], &["12s"]].concat());
-        let told = ended.stderr.clone();
-        ended.refused(&[said]);
-        let (_, suffices) = told.split_once("hint: use --budget ").expect("a hint");
+        let stderr = ended.stderr.clone();
+        ended.refused(&[reason]);
+        let (_, suffices) = stderr.split_once("hint: use --budget ").expect("a hint");
         let (suffices, _) = suffices.split_once(", or ").expect("both ways");
         // That is not refused, but told to be too short for a hold: the file that is in the way is.
         let out = ["--out", "/proc/nothing"];
-        let ended = capacity(&[&[target.as_str()], &hold[..], &[suffices], &out].concat());
-        ended.refused(&["/proc"]);
+        capacity(&[&[target.as_str()], &hold[..], &[suffices], &out].concat()).refused(&["/proc"]);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -15,15 +14,13 @@ use crate::program::{Ended, HasAll, Running, weir};
 struct User(TempDir);
 
 impl User {
-    fn new(own: &str, folder: &str) -> User {
+    fn new(home: &str, folder: &str) -> User {
         let user = User(tempfile::tempdir().expect("a folder"));
-        let write = |below: &str, text: &str| {
+        for (below, text) in [("config/weir", home), ("work", folder)] {
             let path = user.0.path().join(below);
             fs::create_dir_all(&path).expect("a folder");
             fs::write(path.join("weir.toml"), text).expect("a file");
-        };
-        write("config/weir", own);
-        write("work", folder);
+        }
         user
     }
 
@@ -45,16 +42,16 @@ impl User {
 }
 
 /// Returns an option's values and their source from the output of `weir config`.
-fn shown(document: &Value, command: &str, option: &str) -> (String, String) {
+fn find_setting(document: &Value, command: &str, option: &str) -> (String, String) {
     let all = document["settings"].as_array().expect("settings");
-    let one = all
+    let setting = all
         .iter()
-        .find(|one| one["command"] == command && one["option"] == option)
+        .find(|setting| setting["command"] == command && setting["option"] == option)
         .unwrap_or_else(|| panic!("{command} {option}"));
-    let values = one["values"].as_array().expect("values").iter();
-    let values: Vec<&str> = values.filter_map(Value::as_str).collect();
-    let place = one["place"].as_str().unwrap_or("default");
-    (values.join(" "), place.to_owned())
+    let values: Vec<&str> =
+        setting["values"].as_array().expect("values").iter().filter_map(Value::as_str).collect();
+    let source = setting["place"].as_str().unwrap_or("default");
+    (values.join(" "), source.to_owned())
 }
 
 #[test]
@@ -65,8 +62,8 @@ fn config_shows_every_default_and_where_it_is_from() {
     );
     let variables = [("WEIR_CPUS", "0"), ("WEIR_CAPACITY_HOLD", "5s")];
     let document: Value = user.run("config --format json", &variables).document();
-    let own = user.0.path().join("config/weir/weir.toml");
-    let [quiet, place] = ["2:1", "3:1"].map(|place| format!("{}:{place}", own.display()));
+    let file = user.0.path().join("config/weir/weir.toml");
+    let [quiet, place] = ["2:1", "3:1"].map(|position| format!("{}:{position}", file.display()));
     #[rustfmt::skip]
     let rows = [
         ("load", "--connections", "9", "weir.toml:3:1"),
@@ -82,9 +79,9 @@ fn config_shows_every_default_and_where_it_is_from() {
         ("run", "--until", "as in the study, or planned", "default"),
         ("config", "--format", "text", "default"),
     ];
-    for (command, option, values, place) in rows {
-        let expected = (values.to_owned(), place.to_owned());
-        assert_eq!(shown(&document, command, option), expected, "{command} {option}");
+    for (command, option, values, source) in rows {
+        let expected = (values.to_owned(), source.to_owned());
+        assert_eq!(find_setting(&document, command, option), expected, "{command} {option}");
     }
     let text = user.run("config", &variables).with_code(0).stdout;
     text.has_all(&["weir.toml: read\n", "weir load\n", "WEIR_CPUS\n", "weir.toml:3:1\n"]);
@@ -102,8 +99,7 @@ fn a_load_has_the_defaults_and_without_any_it_is_as_ever() {
     assert_eq!(typed["load"]["connections"], 2);
     let of_environment: Value = user.run(&line, &[("WEIR_CONNECTIONS", "4")]).document();
     assert_eq!(of_environment["load"]["connections"], 4);
-    let without = Running::start(&mut weir(line.split(' '))).end().with_code(0);
-    without.stdout.has("50 asked for");
+    Running::start(&mut weir(line.split(' '))).end().with_code(0).stdout.has("50 asked for");
 }
 
 #[test]
@@ -144,19 +140,16 @@ fn a_default_that_cannot_be_is_told_with_where_it_is_from() {
     ];
     for (file, line, about, source) in rows {
         let user = User::new("", file);
-        let said = user.run(line, &[]).refused(&[about]).stderr;
+        let stderr = user.run(line, &[]).refused(&[about]).stderr;
         match source {
-            Some(source) => said.has(source),
-            None => said.has_none(&["not typed"]),
+            Some(source) => stderr.has(source),
+            None => stderr.has_none(&["not typed"]),
         }
     }
 }
 
 #[test]
 fn a_file_that_others_could_have_written_is_refused() {
-    let set = |path: &Path, mode: u32| {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
-    };
     for (below, mode) in [
         ("work/weir.toml", 0o666),
         ("work", 0o777),
@@ -164,7 +157,8 @@ fn a_file_that_others_could_have_written_is_refused() {
         ("config/weir/weir.toml", 0o602),
     ] {
         let user = User::new("quiet = true\n", "quiet = true\n");
-        set(&user.0.path().join(below), mode);
+        let path = user.0.path().join(below);
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
         user.run("config", &[]).refused_in_a_line(&[
             "weir.toml is not used: ",
             "can be written by others",
@@ -186,5 +180,5 @@ fn a_file_that_others_could_have_written_is_refused() {
     fs::remove_file(&link).expect("it was there");
     std::os::unix::fs::symlink(&real, &link).expect("a link");
     let document: Value = user.run("config --format json", &[]).document();
-    assert_eq!(shown(&document, "load", "--connections").0, "8");
+    assert_eq!(find_setting(&document, "load", "--connections").0, "8");
 }

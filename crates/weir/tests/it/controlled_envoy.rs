@@ -4,8 +4,8 @@
 use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::start;
-use crate::place::Place;
 use crate::program::HasAll;
+use crate::sandbox::Sandbox;
 
 const OBJECTS: &str = r#"
 apiVersion: apiextensions.k8s.io/v1
@@ -65,12 +65,12 @@ data: {contour.yaml: \"# ours\\ntimeouts: {}\\n\"}
 ";
 
 /// Returns the part of an object at this JSON path.
-fn said(test: &Test, object: &str, at: &str) -> String {
+fn read_field(test: &Test, object: &str, at: &str) -> String {
     test.kubectl(&format!("get {object} --output jsonpath={at}"), "")
 }
 
 pub(crate) fn what_pods_have_in_force_is_read_over_a_port(test: &Test) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let nginx =
         r#"command: [/usr/sbin/nginx, -e, stderr, -c, /settings/nginx.conf, -g, "daemon off;"]"#;
     let envoy = kube_stand_in::served("envoy", "10.96.7.10", nginx);
@@ -81,21 +81,7 @@ pub(crate) fn what_pods_have_in_force_is_read_over_a_port(test: &Test) {
     );
     test.kubectl("apply --filename -", CONFIGURATION);
     test.kubectl("rollout status deployment/envoy --timeout=60s", "");
-    let sets = "get replicasets --selector app=envoy --output name";
-    let all = || {
-        [
-            said(test, "service envoy", "{.metadata.annotations}"),
-            said(test, "contourconfiguration contour", "{.spec}"),
-            said(test, "configmap contour", "{.data}"),
-            said(test, "deployment envoy", "{.spec}"),
-            test.kubectl(sets, ""),
-        ]
-    };
-    let templates = || {
-        let at = r"{.metadata.annotations.deployment\.kubernetes\.io/revision}";
-        said(test, "deployment envoy", at).parse::<u32>()
-    };
-    let before = all();
+    let before = varied_objects(test);
     // The second is read at the start only, so pods of another template have to come.
     for (more, setting, words, rolled_out) in [
         (
@@ -117,7 +103,7 @@ pub(crate) fn what_pods_have_in_force_is_read_over_a_port(test: &Test) {
             2,
         ),
     ] {
-        place.write(
+        sandbox.write(
             "study.yaml",
             &format!(
                 "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: envoy\n  address: '10.96.7.10:80'\n  controller:\n    \
@@ -126,14 +112,28 @@ pub(crate) fn what_pods_have_in_force_is_read_over_a_port(test: &Test) {
                  arms:\n- {{name: few, settings: {{{setting}}}}}\n"
             ),
         );
-        let first = templates().expect("a number");
+        let first = count_templates(test);
         let run = format!("tried-{}", more.len());
         let line = format!("run study.yaml --out {run} --on kubernetes:weir-test --generators 0");
-        let ended = start(test, &place, &line).end();
-        ended.with_code(1).stderr.has_all(&[words]);
-        assert_eq!(all(), before, "{setting}");
-        assert_eq!(templates(), Ok(first + rolled_out), "{setting}");
+        start(test, &sandbox, &line).end().with_code(1).stderr.has_all(&[words]);
+        assert_eq!(varied_objects(test), before, "{setting}");
+        assert_eq!(count_templates(test), first + rolled_out, "{setting}");
     }
     test.kubectl("delete deployment,service envoy", "");
     test.kubectl("delete configmap settings contour", "");
+}
+
+fn varied_objects(test: &Test) -> [String; 5] {
+    [
+        read_field(test, "service envoy", "{.metadata.annotations}"),
+        read_field(test, "contourconfiguration contour", "{.spec}"),
+        read_field(test, "configmap contour", "{.data}"),
+        read_field(test, "deployment envoy", "{.spec}"),
+        test.kubectl("get replicasets --selector app=envoy --output name", ""),
+    ]
+}
+
+fn count_templates(test: &Test) -> u32 {
+    let at = r"{.metadata.annotations.deployment\.kubernetes\.io/revision}";
+    read_field(test, "deployment envoy", at).parse().expect("a number")
 }

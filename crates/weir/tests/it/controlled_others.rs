@@ -5,20 +5,19 @@ use crate::controlled::{Controller, ON, RUN, data, study};
 use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::start;
-use crate::place::Place;
 use crate::program::HasAll;
+use crate::sandbox::Sandbox;
 
 const LINE: &str = "run study.yaml --out tried";
 /// A value that the stand-in replaces by its default, so it never comes into force.
 const NEVER: &str = "4294967295";
 
 pub(crate) fn what_is_not_there_is_told_before_a_run(test: &Test) {
-    let place = Place::new();
-    let text = study(&place, "7", "6s");
-    let without = |from: &str, to: &str| text.replace(from, to);
+    let sandbox = Sandbox::new();
+    let text = study(&sandbox, "7", "6s");
     for (text, line, words) in [
         (
-            without("configmap/settings", "configmap/nobody"),
+            text.replace("configmap/settings", "configmap/nobody"),
             format!("{LINE} {ON}"),
             [
                 "ConfigMap default/nobody does not exist in the cluster of context `weir-test`",
@@ -26,7 +25,7 @@ pub(crate) fn what_is_not_there_is_told_before_a_run(test: &Test) {
             ],
         ),
         (
-            without("    config:", "    workload: deployment/nobody\n    config:"),
+            text.replace("    config:", "    workload: deployment/nobody\n    config:"),
             format!("{LINE} {ON}"),
             ["Deployment default/nobody does not exist", "get deployments --namespace default"],
         ),
@@ -40,19 +39,18 @@ pub(crate) fn what_is_not_there_is_told_before_a_run(test: &Test) {
             "apply --filename -",
             "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}",
         );
-        place.write("study.yaml", &text);
-        let refused = start(test, &place, &line).end().with_code(2);
-        refused.stderr.has_all(&words);
-        assert!(!place.path("tried").exists(), "{line}");
+        sandbox.write("study.yaml", &text);
+        start(test, &sandbox, &line).end().with_code(2).stderr.has_all(&words);
+        assert!(!sandbox.path("tried").exists(), "{line}");
     }
     test.kubectl("delete configmap settings", "");
 }
 
 pub(crate) fn what_somebody_else_sets_meanwhile_ends_the_run_and_stays(test: &Test) {
-    let place = Place::new();
-    let _controller = Controller::start(test, &place);
-    place.write("study.yaml", &study(&place, NEVER, "6s"));
-    let mut running = start(test, &place, &format!("{LINE} {ON}"));
+    let sandbox = Sandbox::new();
+    let _controller = Controller::start(test, &sandbox);
+    sandbox.write("study.yaml", &study(&sandbox, NEVER, "6s"));
+    let mut running = start(test, &sandbox, &format!("{LINE} {ON}"));
     running.wait_until("a change", |_| data(test).contains(NEVER));
     let theirs = r#"{"keep-alive-requests":"99","other":"x"}"#;
     test.kubectl(&format!(r#"patch configmap settings --patch {{"data":{theirs}}}"#), "");
@@ -66,11 +64,11 @@ pub(crate) fn what_somebody_else_sets_meanwhile_ends_the_run_and_stays(test: &Te
 }
 
 pub(crate) fn a_workload_that_somebody_scales_ends_the_run(test: &Test) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     kube_stand_in::start(test);
     let arm = "- {name: few, settings: {keepalive_requests: 7}}\n";
-    place.write("study.yaml", &kube_stand_in::study("6s", arm));
-    let mut running = start(test, &place, &format!("{LINE} {ON} --samples off"));
+    sandbox.write("study.yaml", &kube_stand_in::study("6s", arm));
+    let mut running = start(test, &sandbox, &format!("{LINE} {ON} --samples off"));
     running.wait_until("a change", |_| data(test).contains("\"7\""));
     test.kubectl("scale deployment proxy --replicas 2", "");
     running.end_within(RUN).with_code(1).stderr.has_all(&[

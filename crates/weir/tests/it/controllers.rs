@@ -10,8 +10,8 @@ use crate::controllers_envoy;
 use crate::deploy;
 use crate::kube_support::{Named, Test, tier};
 use crate::kubernetes::start;
-use crate::place::Place;
-use crate::program::{HasAll, Running, wait_until};
+use crate::program::{Ended, HasAll, Running, flat, wait_until};
+use crate::sandbox::Sandbox;
 
 /// All tests, run in one cluster and one after the other.
 const TESTS: [Named; 9] = [
@@ -70,29 +70,31 @@ endpoints: [{addresses: [10.77.0.1], conditions: {ready: true}}]
 /// Sends a load to a host name through a controller, once that answers as the origin server does: applied changes take
 /// effect later, and not at once in every worker.
 pub(crate) fn is_served(test: &Test, address: &str, host: &str) {
-    let load = |options: &str| {
-        let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
-        command.args(["load", "-e", "status=200", "-e", "size=321", "--format", "json"]);
-        command.args(["-H", &format!("Host: {host}"), &format!("http://{address}/")]);
-        command.args(options.split(' '));
-        Running::start(&mut command).end()
-    };
+    let url = format!("http://{address}/");
     wait_until("the host is served", || {
-        let tried = load("-n 20 -c 4");
+        let tried = load(test, &url, host, "-n 20 -c 4");
         tried.code == Some(0) && tried.document::<LoadReport>().errors.is_empty()
     });
-    let report: LoadReport = load("-R 200 -c 8 -d 3s").with_code(0).document();
+    let report: LoadReport = load(test, &url, host, "-R 200 -c 8 -d 3s").with_code(0).document();
     assert!(report.errors.is_empty(), "{:?}", report.errors);
     assert_eq!((report.counts.due, report.counts.completed_whole), (600, 600));
     assert_eq!(report.counts.content_bytes, 600 * 321);
+}
+
+fn load(test: &Test, url: &str, host: &str, options: &str) -> Ended {
+    let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
+    command.args(["load", "-e", "status=200", "-e", "size=321", "--format", "json"]);
+    command.args(["-H", &format!("Host: {host}"), url]);
+    command.args(options.split(' '));
+    Running::start(&mut command).end()
 }
 
 fn ingress_nginx_serves_an_ingress(test: &Test) {
     ingress(test, "ingress-nginx", "nginx");
     // What its nginx has in force is read where it runs.
     let mut nginx = test.within("ingress-nginx", "nginx");
-    let nginx = nginx.args(["-T", "-c", "/etc/nginx/nginx.conf"]);
-    let shown = Running::start(nginx).end().with_code(0).stdout;
+    nginx.args(["-T", "-c", "/etc/nginx/nginx.conf"]);
+    let shown = Running::start(&mut nginx).end().with_code(0).stdout;
     shown.has_all(&["server_name nginx.example", "keepalive_requests 1000;"]);
 }
 
@@ -131,12 +133,12 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
         .replace("\"name\": \"nginx\"", "\"name\": \"beside\"");
     test.kubectl("apply --filename -", &without_identity(&beside));
     is_served(test, &address, "a.example");
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let words = words_within(test, "ingress-nginx", "nginx");
     let data = "get configmap ingress-nginx-controller --namespace ingress-nginx --output jsonpath={.data}";
     let annotations = "get ingress nginx --output jsonpath={.metadata.annotations}";
     let before = [data, annotations].map(|line| test.kubectl(line, ""));
-    place.write(
+    sandbox.write(
         "study.yaml",
         &format!(
             "weir: 1\nname: tried\nquestion: Is it so?\nproxy:\n  kind: nginx\n  address: '{address}'\n  controller:\n    \
@@ -149,9 +151,9 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
         ),
     );
     let line = "run study.yaml --out tried --on kubernetes:weir-test --generators 0";
-    start(test, &place, line).end().with_code(0);
+    start(test, &sandbox, line).end().with_code(0);
     assert_eq!([data, annotations].map(|line| test.kubectl(line, "")), before);
-    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+    let run = weir_record::Run::read(&sandbox.path("tried")).expect("a run");
     for record in &run.records {
         let Record::Proxy(proxy) = record else {
             continue;
@@ -170,16 +172,16 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
             assert_eq!(proxy.effective[id], expected, "{id} of {}", proxy.arm);
         }
     }
-    let text = std::fs::read_to_string(place.path("tried/arms/few/effective.conf"))
+    let text = std::fs::read_to_string(sandbox.path("tried/arms/few/effective.conf"))
         .expect("what nginx printed");
     let sizes = text.lines().filter(|line| line.contains("proxy_buffer_size "));
     let sizes: Vec<bool> = sizes.map(|line| line.ends_with(" 8k;")).collect();
     assert!(sizes.len() > 2, "{sizes:?}");
     assert_eq!(sizes.iter().filter(|is_of_arm| **is_of_arm).count(), 1);
-    what_the_ingress_had_is_printed_for_kubectl(test, &place, &[data, annotations]);
+    what_the_ingress_had_is_printed_for_kubectl(test, &sandbox, &[data, annotations]);
     test.kubectl("delete ingress beside nginx", "");
-    let found = weir_analysis::analyze(&run);
-    let comparison = &found.loads[0].comparisons[0];
+    let findings = weir_analysis::analyze(&run);
+    let comparison = &findings.loads[0].comparisons[0];
     assert!(comparison.n >= 6 && comparison.ratio < 0.9, "{comparison:?}");
 }
 
@@ -187,40 +189,43 @@ fn a_study_varies_the_real_ingress_nginx(test: &Test) {
 /// the change is in force: until `read` contains all these words, or none of them. After the way back, `said` must
 /// return the same as before.
 pub(crate) fn patched_and_back<T: PartialEq + Debug>(
-    (test, place, run): (&Test, &Place, &str),
+    (test, sandbox, run): (&Test, &Sandbox, &str),
     words: &[&str],
-    said: impl Fn() -> T,
+    read_objects: impl Fn() -> T,
     read: impl Fn() -> String,
 ) {
-    let before = said();
+    let before = read_objects();
     for (more, is_back) in [("", false), (" --revert", true)] {
-        patched(test, place, &format!("{run} --arm few{more}")).has("kubectl patch ");
-        assert_eq!(said() == before, is_back, "{:?} {before:?}", said());
+        patched(test, sandbox, &format!("{run} --arm few{more}")).has("kubectl patch ");
+        assert_eq!(read_objects() == before, is_back, "{:?} {before:?}", read_objects());
         wait_until("what was patched", || {
-            let read = read();
-            let is_there = |words: &&str| read.contains(words);
-            !read.is_empty() && words.iter().all(|words| is_there(words) != is_back)
+            let text = read();
+            !text.is_empty() && words.iter().all(|words| text.contains(words) != is_back)
         });
     }
 }
 
-fn what_the_ingress_had_is_printed_for_kubectl(test: &Test, place: &Place, objects: &[&str; 2]) {
+fn what_the_ingress_had_is_printed_for_kubectl(
+    test: &Test,
+    sandbox: &Sandbox,
+    objects: &[&str; 2],
+) {
     let words = ["keepalive_requests 1;", "worker_connections 1024;", "proxy_buffer_size 8k;"];
     patched_and_back(
-        (test, place, "tried"),
+        (test, sandbox, "tried"),
         &words,
         || objects.map(|line| test.kubectl(line, "")),
         || {
             let mut nginx = test.within("ingress-nginx", "nginx");
             let shown = Running::start(nginx.arg("-T")).end().stdout;
-            shown.split_whitespace().collect::<Vec<_>>().join(" ")
+            flat(&shown)
         },
     );
-    place.write("values.yaml", "controller: {}\n");
+    sandbox.write("values.yaml", "controller: {}\n");
     let line = "patch tried --arm few --values values.yaml";
-    let told = start(test, place, line).end().with_code(0);
-    told.stderr.has("have no place for client_body_buffer_size, proxy_buffer_size");
-    told.stdout.has_none(&["proxy"]);
+    let ended = start(test, sandbox, line).end().with_code(0);
+    ended.stderr.has("have no place for client_body_buffer_size, proxy_buffer_size");
+    ended.stdout.has_none(&["proxy"]);
 }
 
 /// Returns an object without the fields that identify it, to make another from it.

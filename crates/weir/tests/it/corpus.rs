@@ -15,10 +15,10 @@ use std::thread;
 use http::Uri;
 use weir_record::Run;
 
-use crate::place::{self, Place, proxy_of};
 use crate::program::{self, Ended};
 use crate::run_own::User;
 use crate::run_own_cases::check;
+use crate::sandbox::{self, Sandbox, names_in, proxy_of};
 
 /// Configurations to process at the same time: each waits for most of its time.
 const AT_ONCE: usize = 3;
@@ -60,15 +60,14 @@ impl Shape<'_> {
         let (end, _) = line.match_indices(" | ").nth(3).expect("four columns");
         let row = &line[..end];
         let columns: Vec<&str> = row.trim_start_matches("| ").split(" | ").collect();
-        let [kind, what, asked, setting] = columns[..] else {
+        let [kind, cell, urls, setting] = columns[..] else {
             panic!("{row}");
         };
-        let asked = asked.split(", ").map(|url| url.parse().expect("a URL"));
         Shape {
             row,
             kind,
-            file: what.split('`').nth(1).expect("a file"),
-            asked: asked.collect(),
+            file: cell.split('`').nth(1).expect("a file"),
+            asked: urls.split(", ").map(|url| url.parse().expect("a URL")).collect(),
             setting: setting.trim_matches('`'),
         }
     }
@@ -91,15 +90,8 @@ impl Shape<'_> {
 #[test]
 fn every_configuration_of_the_corpus_is_in_the_table() {
     let text = fs::read_to_string(page()).expect("the page of the corpus");
-    let names = |folder: &Path| {
-        fs::read_dir(folder)
-            .expect("a folder")
-            .flatten()
-            .map(|entry| entry.file_name().into_string().expect("UTF-8"))
-            .collect::<Vec<_>>()
-    };
-    for kind in names(&data()) {
-        for name in names(&data().join(&kind)) {
+    for kind in names_in(&data()) {
+        for name in names_in(&data().join(&kind)) {
             let begin = format!("| {kind} | `{name}");
             assert!(name == "shared" || text.contains(&begin), "{begin}");
         }
@@ -115,48 +107,46 @@ fn a_corpus_of_configurations_goes_all_the_way() {
         return;
     }
     let text = fs::read_to_string(page()).expect("the page of the corpus");
-    let (before, told) = text.split_once(TABLE).expect("the page has the table");
-    let shapes: Vec<Shape<'_>> = told.lines().map(Shape::of).collect();
+    let (before, rows_of_page) = text.split_once(TABLE).expect("the page has the table");
+    let shapes: Vec<Shape<'_>> = rows_of_page.lines().map(Shape::of).collect();
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    let next_of = || {
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        Some((index, shapes.get(index)?))
-    };
-    let take = || {
-        while let Some((index, shape)) = next_of() {
-            let row = catch_unwind(AssertUnwindSafe(|| row(shape)));
-            // What went wrong is printed already.
-            let row = row.unwrap_or_else(|_| format!("{BROKEN}{}", shape.file));
-            let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
-            rows.insert(index, row);
-        }
-    };
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
-            scope.spawn(take);
+            scope.spawn(|| take_shapes(&shapes, &next, &rows));
         }
     });
-    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let seen: Vec<&str> = rows.values().map(String::as_str).collect();
-    if std::env::var("WEIR_CORPUS").is_ok_and(|it| it == "write") {
-        let table = seen.join("\n");
+    let rows_by_index = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let lines: Vec<&str> = rows_by_index.values().map(String::as_str).collect();
+    if std::env::var("WEIR_CORPUS").is_ok_and(|mode| mode == "write") {
+        let table = lines.join("\n");
         fs::write(page(), format!("{before}{TABLE}{table}\n")).expect("the page");
     } else {
-        assert_eq!(seen, told.lines().collect::<Vec<_>>());
+        assert_eq!(lines, rows_of_page.lines().collect::<Vec<_>>());
     }
-    let broken: Vec<&&str> = seen.iter().filter(|row| row.starts_with(BROKEN)).collect();
+    let broken: Vec<&&str> = lines.iter().filter(|row| row.starts_with(BROKEN)).collect();
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+fn take_shapes(shapes: &[Shape<'_>], next: &AtomicUsize, rows: &Mutex<BTreeMap<usize, String>>) {
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some(shape) = shapes.get(index) else { return };
+        // What went wrong is printed already.
+        let row = catch_unwind(AssertUnwindSafe(|| row(shape)))
+            .unwrap_or_else(|_| format!("{BROKEN}{}", shape.file));
+        rows.lock().unwrap_or_else(PoisonError::into_inner).insert(index, row);
+    }
 }
 
 /// Returns the row of the table for a shape.
 fn row(shape: &Shape<'_>) -> String {
-    let [patch, taken_back] = all_the_way(shape);
+    let [patch, taken_back] = go_all_the_way(shape);
     format!("{} | {patch} | {taken_back} |", shape.row)
 }
 
 /// A configuration and the files that it names, in a user's folder.
 struct Users {
-    place: Place,
+    sandbox: Sandbox,
     user: User,
     files: Vec<(String, String)>,
     main: PathBuf,
@@ -164,40 +154,42 @@ struct Users {
 
 impl Users {
     fn of(shape: &Shape<'_>) -> Users {
-        let place = Place::new();
-        let root = place.path("user").display().to_string();
-        let data = data().join(shape.kind);
+        let sandbox = Sandbox::new();
+        let root = sandbox.path("user").display().to_string();
+        let of_kind = data().join(shape.kind);
         let (from, below_name, main) = match shape.file.rsplit_once('/') {
             Some((folder, name)) => (folder, "", name),
             None => (shape.file, shape.file, shape.file),
         };
         let mut files = Vec::new();
-        below(&data.join(from), below_name, &mut files);
+        collect_files(&of_kind.join(from), below_name, &mut files);
         if shape.kind == "nginx" {
-            below(&data.join("shared"), "", &mut files);
+            collect_files(&of_kind.join("shared"), "", &mut files);
         }
         files.extend(tls_and_pages());
         for (_, text) in &mut files {
             *text = text.replace("ROOT", &root);
         }
-        let user = User::new(&place, &pairs(&files));
+        let user = User::new(&sandbox, &pairs(&files));
         let main = user.path(main);
-        Users { place, user, files, main }
+        Users { sandbox, user, files, main }
     }
 
     /// Checks that the proxy accepts the present files.
     #[track_caller]
-    fn accepted(&self, shape: &Shape<'_>) {
-        let mut check = check(shape.kind, &self.main);
-        if shape.kind == "caddy" && self.main.extension().is_none_or(|it| it != "json") {
-            check.args(["--adapter", "caddyfile"]);
+    fn assert_accepted(&self, shape: &Shape<'_>) {
+        let mut command = check(shape.kind, &self.main);
+        if shape.kind == "caddy"
+            && self.main.extension().is_none_or(|extension| extension != "json")
+        {
+            command.args(["--adapter", "caddyfile"]);
         }
-        succeeds(&mut check);
+        run_successfully(&mut command);
     }
 
     /// Checks that the files are unchanged.
     #[track_caller]
-    fn unchanged(&self) {
+    fn assert_unchanged(&self) {
         for (name, text) in &self.files {
             let now = fs::read_to_string(self.user.path(name)).expect("it is there");
             assert_eq!(&now, text, "{name}");
@@ -210,18 +202,18 @@ fn pairs(files: &[(String, String)]) -> Vec<(&str, &str)> {
 }
 
 /// Adds a file, or all files of a folder, under a name.
-fn below(path: &Path, name: &str, files: &mut Vec<(String, String)>) {
+fn collect_files(path: &Path, name: &str, files: &mut Vec<(String, String)>) {
     if !path.is_dir() {
         let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"));
         return files.push((name.to_owned(), text));
     }
     for entry in fs::read_dir(path).expect("a folder").flatten() {
-        let own = entry.file_name().to_string_lossy().into_owned();
+        let name_here = entry.file_name().to_string_lossy().into_owned();
         let inner = match name {
-            "" => own,
-            name => format!("{name}/{own}"),
+            "" => name_here,
+            name => format!("{name}/{name_here}"),
         };
-        below(&entry.path(), &inner, files);
+        collect_files(&entry.path(), &inner, files);
     }
 }
 
@@ -229,8 +221,8 @@ fn below(path: &Path, name: &str, files: &mut Vec<(String, String)>) {
 fn tls_and_pages() -> [(String, String); 5] {
     static PEM: LazyLock<[String; 2]> = LazyLock::new(|| {
         let names = vec!["example.org".to_owned()];
-        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-        [made.cert.pem(), made.signing_key.serialize_pem()]
+        let generated = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        [generated.cert.pem(), generated.signing_key.serialize_pem()]
     });
     let [certificate, key] = &*PEM;
     [
@@ -244,16 +236,16 @@ fn tls_and_pages() -> [(String, String); 5] {
 }
 
 /// Returns the last two columns: the results of the patch and of its revert, or the reason why there is none.
-fn all_the_way(shape: &Shape<'_>) -> [String; 2] {
+fn go_all_the_way(shape: &Shape<'_>) -> [String; 2] {
     let users = Users::of(shape);
-    let place = &users.place;
-    let ended = place.run(&study(shape, &users.main)).end();
-    place.assert_clean();
+    let sandbox = &users.sandbox;
+    let ended = sandbox.run(&study(shape, &users.main)).end();
+    sandbox.assert_clean();
     users.user.assert_untouched();
     if ended.code != Some(0) {
-        return [refusal(&users, &ended), "–".to_owned()];
+        return [describe_refusal(&users, &ended), "–".to_owned()];
     }
-    ran(shape, &place.records());
+    assert_ran(shape, &sandbox.records());
     // What the files name to write to.
     for folder in ["log", "run"] {
         fs::create_dir_all(users.user.path(folder)).expect("own folder");
@@ -262,36 +254,33 @@ fn all_the_way(shape: &Shape<'_>) -> [String; 2] {
         let path = users.user.path(name);
         fs::set_permissions(path, Permissions::from_mode(0o644)).expect("own file");
     }
-    users.accepted(shape);
-    let patch = |more: &str| {
-        let said = place.ends(&format!("patch 'a run' --arm changed {more}"));
-        said.with_code(0).stdout
-    };
-    let forward = patch("");
+    users.assert_accepted(shape);
+    let patch = "patch 'a run' --arm changed";
+    let forward = sandbox.call(patch).with_code(0).stdout;
     if forward.is_empty() {
         return ["nothing to change in the file".to_owned(), "–".to_owned()];
     }
     // What a reviewer would see, where the test fails.
     program::row(&forward);
-    let diff = place.write("forward.diff", &forward);
+    let diff = sandbox.write("forward.diff", &forward);
     let mut apply = Command::new("patch");
-    succeeds(apply.args(["-p1", "--fuzz=0", "-d", "/", "-i"]).arg(diff));
-    users.accepted(shape);
-    let diff = place.write("revert.diff", &patch("--revert"));
+    run_successfully(apply.args(["-p1", "--fuzz=0", "-d", "/", "-i"]).arg(diff));
+    users.assert_accepted(shape);
+    let backward = sandbox.call(&format!("{patch} --revert")).with_code(0).stdout;
+    let diff = sandbox.write("revert.diff", &backward);
     let mut apply = Command::new("git");
-    succeeds(apply.args(["apply", "-p1"]).arg(diff).current_dir("/"));
-    users.unchanged();
-    let count = |sign: &str| {
-        let is_name = |line: &str| line.starts_with(&sign.repeat(3));
-        forward.lines().filter(|line| line.starts_with(sign)).filter(|line| !is_name(line)).count()
-    };
-    let patch = format!("+{} −{}, accepted", count("+"), count("-"));
-    [patch, "byte for byte".to_owned()]
+    run_successfully(apply.args(["apply", "-p1"]).arg(diff).current_dir("/"));
+    users.assert_unchanged();
+    let [added, removed] = ["+", "-"].map(|sign| {
+        let changes = forward.lines().filter(|line| line.starts_with(sign));
+        changes.filter(|line| !line.starts_with(&sign.repeat(3))).count()
+    });
+    [format!("+{added} −{removed}, accepted"), "byte for byte".to_owned()]
 }
 
 fn study(shape: &Shape<'_>, main: &Path) -> String {
-    let port = shape.asked.iter().find_map(Uri::port_u16);
-    let port = port.map_or(String::new(), |port| format!(", port: {port}"));
+    let asked_port = shape.asked.iter().find_map(Uri::port_u16);
+    let port = asked_port.map_or(String::new(), |port| format!(", port: {port}"));
     let [proxy, fields] = shape.more();
     let (kind, main) = (shape.kind, main.display());
     let proxy = format!("{{kind: {kind}, configuration: {main}{port}{proxy}}}");
@@ -305,13 +294,13 @@ fn study(shape: &Shape<'_>, main: &Path) -> String {
     });
     let loads: String = loads.collect();
     let arms = format!("- {{name: changed, settings: {{{}}}}}\n", shape.setting);
-    let study = place::study(&proxy, loads.trim_end(), &format!("a/a: false\narms:\n{arms}"));
+    let study = sandbox::study(&proxy, loads.trim_end(), &format!("a/a: false\narms:\n{arms}"));
     study.replace("50ms", "20ms")
 }
 
 /// Checks that both arms answered as the origin server does under each load, and that only the changed arm ran with the
 /// setting.
-fn ran(shape: &Shape<'_>, run: &Run) {
+fn assert_ran(shape: &Shape<'_>, run: &Run) {
     for arm in ["baseline", "changed"] {
         for number in 0..shape.asked.len() {
             let mut classes = [0; 6];
@@ -325,18 +314,19 @@ fn ran(shape: &Shape<'_>, run: &Run) {
         }
     }
     let (id, level) = shape.setting.split_once(": ").expect("a setting");
-    let effective = |arm| proxy_of(run, arm).expect("it ran").effective.get(id);
-    assert_eq!(effective("changed").map(String::as_str), Some(level));
-    assert_ne!(effective("baseline").map(String::as_str), Some(level));
+    let [changed, baseline] = ["changed", "baseline"]
+        .map(|arm| proxy_of(run, arm).expect("it ran").effective.get(id).map(String::as_str));
+    assert_eq!(changed, Some(level));
+    assert_ne!(baseline, Some(level));
 }
 
 /// Returns the reason why a run did not begin, in weir's words, with `~` for the user's folder.
-fn refusal(users: &Users, ended: &Ended) -> String {
-    let said = &ended.stderr;
-    assert!(!said.contains("panicked"), "{said}");
-    assert_eq!(users.place.trials(), 0, "{said}");
+fn describe_refusal(users: &Users, ended: &Ended) -> String {
+    let stderr = &ended.stderr;
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    assert_eq!(users.sandbox.trials(), 0, "{stderr}");
     let folder = users.user.folder.display().to_string();
-    let mut lines = said.lines().skip_while(|line| !line.starts_with("weir: "));
+    let mut lines = stderr.lines().skip_while(|line| !line.starts_with("weir: "));
     let mut words = lines
         .next()
         .unwrap_or_else(|| panic!("no reason: {ended:?}"))
@@ -347,14 +337,14 @@ fn refusal(users: &Users, ended: &Ended) -> String {
         words = format!("{words} {}", lines.next().unwrap_or_default());
     }
     // An address is of one run.
-    let words = words.split(" (asked ").next().unwrap_or_default();
-    format!("refused: {}", words.replace(&folder, "~").replace('|', "\\|"))
+    let reason = words.split(" (asked ").next().unwrap_or_default();
+    format!("refused: {}", reason.replace(&folder, "~").replace('|', "\\|"))
 }
 
 #[track_caller]
-fn succeeds(command: &mut Command) {
+fn run_successfully(command: &mut Command) {
     let output = command.stdin(Stdio::null()).output().expect("it is installed");
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    assert!(output.status.success(), "{command:?}: {}: {said}", output.status);
+    let output_bytes = [output.stdout, output.stderr].concat();
+    let output_text = String::from_utf8_lossy(&output_bytes);
+    assert!(output.status.success(), "{command:?}: {}: {output_text}", output.status);
 }

@@ -18,7 +18,7 @@ fn rights(user: &str, namespace: &str) -> String {
 }
 
 /// Returns the files that are generated from weir's output.
-fn made() -> [(&'static str, String); 2] {
+fn generate() -> [(&'static str, String); 2] {
     let of_base = rights("weir", "weir");
     let template = rights("USER", "NAMESPACE").replace("NAMESPACE", "{{ .Release.Namespace }}");
     let (before, _) = template.split_once("subjects:").expect("the binding's last part");
@@ -30,7 +30,7 @@ fn made() -> [(&'static str, String); 2] {
 /// Compares the files with weir's output; `WEIR_WRITE_DOCS=1 cargo test -p weir --test it deploy` writes them anew.
 #[test]
 fn what_is_deployed_is_what_weir_prints() {
-    for (name, text) in made() {
+    for (name, text) in generate() {
         let path = folder().join(name);
         if std::env::var_os("WEIR_WRITE_DOCS").is_some() {
             fs::write(&path, &text).expect("deploy/ can be written");
@@ -39,7 +39,7 @@ fn what_is_deployed_is_what_weir_prints() {
     }
 }
 
-fn printed(command: &mut Command) -> String {
+fn run_successfully(command: &mut Command) -> String {
     let output = command.output().expect("the command starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {errors}");
@@ -48,11 +48,11 @@ fn printed(command: &mut Command) -> String {
 
 /// Waits until the guest may start pods in a namespace.
 fn guest_may(test: &Test, namespace: &str) {
-    let asked =
+    let question =
         format!("auth can-i create pods --subresource exec --as guest --namespace {namespace}");
     wait_until("the rights", || {
         let mut command = test.command("kubectl");
-        let output = command.args(asked.split(' ')).output().expect("kubectl");
+        let output = command.args(question.split(' ')).output().expect("kubectl");
         output.stdout.starts_with(b"yes")
     });
 }
@@ -73,7 +73,7 @@ patches:
     );
     fs::write(overlay.path().join("kustomization.yaml"), text).expect("own folder");
     let mut kustomize = test.command("kubectl");
-    let built = printed(kustomize.arg("kustomize").arg(overlay.path()));
+    let built = run_successfully(kustomize.arg("kustomize").arg(overlay.path()));
     built.has_all(&["kind: Namespace", "name: guest", "pods/exec"]);
     test.kubectl("apply --server-side --filename -", &built);
     guest_may(test, "weir");
@@ -89,30 +89,30 @@ pub(crate) fn the_helm_chart_is_installed(test: &Test) {
     let home = tempfile::tempdir().expect("a folder");
     let values =
         r#"subjects=[{"kind":"User","name":"guest","apiGroup":"rbac.authorization.k8s.io"}]"#;
-    let helm = |words: &str| {
-        let mut command = test.command(&helm);
-        command.args(words.split(' ')).arg(&chart).env("HOME", home.path());
-        command
-    };
-    let said = printed(helm("lint --strict").args(["--set-json", values]));
-    said.has("1 chart(s) linted, 0 chart(s) failed");
-    let nobody = helm("template bench").output().expect("helm");
+    let [mut lint, mut template, mut install] =
+        ["lint --strict", "template bench", "install bench --namespace charted --create-namespace"]
+            .map(|words| {
+                let mut command = test.command(&helm);
+                command.args(words.split(' ')).arg(&chart).env("HOME", home.path());
+                command
+            });
+    run_successfully(lint.args(["--set-json", values])).has("1 chart(s) linted, 0 chart(s) failed");
+    let nobody = template.output().expect("helm");
     assert!(!nobody.status.success());
     String::from_utf8_lossy(&nobody.stderr).has("say who may start weir's pods");
-    printed(
-        helm("install bench --namespace charted --create-namespace").args(["--set-json", values]),
-    );
+    run_successfully(install.args(["--set-json", values]));
     guest_may(test, "charted");
-    let rules = |namespace: &str| {
-        test.kubectl(
-            &format!("get role weir --namespace {namespace} --output jsonpath={{.rules}}"),
-            "",
-        )
-    };
+    test.kubectl("delete namespace printed --ignore-not-found", "");
     test.kubectl("create namespace printed", "");
     test.kubectl("apply --filename -", &rights("guest", "printed"));
-    assert_eq!(rules("charted"), rules("printed"));
+    let [charted, printed_by_weir] = ["charted", "printed"].map(|namespace| {
+        let role = format!("get role weir --namespace {namespace} --output jsonpath={{.rules}}");
+        test.kubectl(&role, "")
+    });
+    assert_eq!(charted, printed_by_weir);
     let mut remove = test.command(test.program("helm"));
-    printed(remove.args("uninstall bench --namespace charted".split(' ')).env("HOME", home.path()));
+    run_successfully(
+        remove.args("uninstall bench --namespace charted".split(' ')).env("HOME", home.path()),
+    );
     assert_eq!(test.kubectl("get roles --namespace charted --output name", ""), "");
 }

@@ -9,7 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn pages() -> BTreeMap<PathBuf, String> {
+fn read_pages() -> BTreeMap<PathBuf, String> {
     let folders = ["", "docs", "docs/parameters", "bench"];
     let files = folders.iter().flat_map(|folder| {
         let entries = fs::read_dir(root().join(folder)).expect("a folder");
@@ -34,9 +34,11 @@ fn anchors(page: &str) -> Vec<String> {
     let words = prose(page)
         .filter(|line| line.starts_with('#'))
         .map(|line| line.trim_start_matches('#').trim().to_lowercase());
-    let kept = |letter: &char| letter.is_alphanumeric() || " -_".contains(*letter);
     words
-        .map(|words| words.chars().filter(kept).collect::<String>())
+        .map(|mut words| {
+            words.retain(|letter| letter.is_alphanumeric() || " -_".contains(letter));
+            words
+        })
         .map(|anchor| anchor.replace(' ', "-"))
         .collect()
 }
@@ -63,7 +65,7 @@ fn resolved(path: &Path) -> PathBuf {
 
 #[test]
 fn every_link_leads_to_a_file_and_a_heading() {
-    let pages = pages();
+    let pages = read_pages();
     let mut broken = Vec::new();
     for (file, text) in &pages {
         for link in links(text) {
@@ -75,7 +77,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
             let is_there = root().join(&target).exists();
             let has_anchor = anchor.is_empty()
                 || (pages.get(&target))
-                    .is_some_and(|page| anchors(page).iter().any(|one| one == anchor));
+                    .is_some_and(|page| anchors(page).iter().any(|name| name == anchor));
             if !is_there || !has_anchor {
                 broken.push(format!("{}: {link}", file.display()));
             }
@@ -86,7 +88,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
 
 #[test]
 fn every_page_is_in_the_table_of_contents() {
-    let pages = pages();
+    let pages = read_pages();
     let contents = &pages[Path::new("docs/SUMMARY.md")];
     let named: Vec<PathBuf> =
         links(contents).into_iter().map(|link| resolved(&Path::new("docs").join(link))).collect();

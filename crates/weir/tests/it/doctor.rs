@@ -8,8 +8,8 @@ use std::process::Command;
 use rustix::process::Signal;
 use weir_sut::free_port;
 
-use crate::place::Place;
-use crate::program::{Ended, HasAll, Running, run, wait_until};
+use crate::program::{Ended, HasAll, Running, flat, run, wait_until};
+use crate::sandbox::Sandbox;
 
 /// An nginx that listens at a free port and passes requests on to nobody.
 pub(crate) struct Proxy {
@@ -20,13 +20,13 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     /// Starts nginx by a shell that first runs `before`, and then becomes nginx.
-    pub(crate) fn start(place: &Place, shell: &[&str], before: &str) -> Proxy {
+    pub(crate) fn start(sandbox: &Sandbox, shell: &[&str], before: &str) -> Proxy {
         let port = free_port(Ipv4Addr::LOCALHOST.into()).expect("a free port");
-        let prefix = place.path("proxy");
+        let prefix = sandbox.path("proxy");
         for folder in ["logs", "tmp"] {
             fs::create_dir_all(prefix.join(folder)).expect("own folder");
         }
-        place.write("proxy/nginx.conf", &configuration(&prefix, port));
+        sandbox.write("proxy/nginx.conf", &configuration(&prefix, port));
         let line = format!(
             "{before} PATH=$PATH:/usr/sbin:/sbin exec nginx -p {0} -c {0}/nginx.conf -e {0}/logs/error.log",
             prefix.display()
@@ -56,21 +56,21 @@ impl Drop for Proxy {
 }
 
 fn configuration(prefix: &Path, port: u16) -> String {
-    let prefix = prefix.display();
+    let folder = prefix.display();
     format!(
         "daemon off;
 worker_processes 2;
-pid {prefix}/pid;
-error_log {prefix}/logs/error.log;
+pid {folder}/pid;
+error_log {folder}/logs/error.log;
 events {{ worker_connections 512; }}
 http {{
     access_log off;
-    client_body_temp_path {prefix}/tmp/body;
-    proxy_temp_path {prefix}/tmp/proxy;
-    fastcgi_temp_path {prefix}/tmp/fastcgi;
-    uwsgi_temp_path {prefix}/tmp/uwsgi;
-    scgi_temp_path {prefix}/tmp/scgi;
-    include {prefix}/site*.conf;
+    client_body_temp_path {folder}/tmp/body;
+    proxy_temp_path {folder}/tmp/proxy;
+    fastcgi_temp_path {folder}/tmp/fastcgi;
+    uwsgi_temp_path {folder}/tmp/uwsgi;
+    scgi_temp_path {folder}/tmp/scgi;
+    include {folder}/site*.conf;
     server {{
         listen 127.0.0.1:{port};
         location / {{ proxy_pass http://192.0.2.1:80; }}
@@ -80,27 +80,21 @@ http {{
     )
 }
 
-/// Returns the text without line breaks, which depend on the terminal's width.
-pub(crate) fn flat(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ")
-}
-
 /// Command that runs another one unchanged.
 pub(crate) const HERE: &[&str] = &["env"];
 
 #[test]
 fn a_load_that_fits_and_one_that_does_not() {
-    let place = Place::new();
-    let proxy = Proxy::start(&place, HERE, "");
+    let sandbox = Sandbox::new();
+    let proxy = Proxy::start(&sandbox, HERE, "");
     let fits = proxy.doctor("--connections 20 --rate 1").with_code(0);
     let load = "load      20 connections, 1.0 requests/s\n";
     assert!(fits.stdout.starts_with(load), "{}", fits.stdout);
     fits.stdout.has("512 clients at once: 2 workers × 512");
 
-    let much = proxy.doctor("--connections 5000 --rate 100k");
+    let overload = proxy.doctor("--connections 5000 --rate 100k");
     let prefix = proxy.prefix.display();
-    flat(&much.with_code(1).stdout).has_all(&[
+    flat(&overload.with_code(1).stdout).has_all(&[
         "these settings cannot carry it",
         "[worker-connections-too-few]",
         "[origin-ports-run-out]",
@@ -113,12 +107,12 @@ fn a_load_that_fits_and_one_that_does_not() {
 /// attributed to a unit.
 #[test]
 fn a_backlog_that_a_restart_would_bring_into_force() {
-    let place = Place::new();
-    let proxy = Proxy::start(&place, HERE, "");
+    let sandbox = Sandbox::new();
+    let proxy = Proxy::start(&sandbox, HERE, "");
     let listen = format!("listen 127.0.0.1:{}", proxy.port);
     let text = configuration(&proxy.prefix, proxy.port);
     let longer = format!("{listen} backlog=900");
-    place.write("proxy/nginx.conf", &text.replace(&listen, &longer));
+    sandbox.write("proxy/nginx.conf", &text.replace(&listen, &longer));
     let findings = flat(&proxy.doctor("--connections 800").stdout);
     findings.has("the running nginx still has room for 511 connections, and its settings now say 900: restart it");
     findings.has("# stop and start nginx (process");
@@ -130,14 +124,14 @@ fn a_backlog_that_a_restart_would_bring_into_force() {
 /// Runs the printed commands, and checks that nginx accepts the files that they wrote.
 #[test]
 fn its_commands_put_right_what_it_found() {
-    let place = Place::new();
-    let mut proxy = Proxy::start(&place, HERE, "");
+    let sandbox = Sandbox::new();
+    let mut proxy = Proxy::start(&sandbox, HERE, "");
     let before = proxy.doctor("-c 1000 --format json").with_code(1);
     let json: serde_json::Value = before.document();
     assert_eq!(json["format"], "weir-doctor/1");
     let findings = json["findings"].as_array().expect("findings");
     let mut obeyed = 0;
-    for finding in findings.iter().filter(|one| one["severity"] == "error") {
+    for finding in findings.iter().filter(|finding| finding["severity"] == "error") {
         let commands = finding["change"].as_array().expect("commands");
         let texts = commands.iter().filter_map(serde_json::Value::as_str);
         for command in texts.filter(|text| text.starts_with("sed ")) {
@@ -157,15 +151,10 @@ fn its_commands_put_right_what_it_found() {
 
 #[test]
 fn nothing_is_written_and_nothing_opened_for_it() {
-    let place = Place::new();
-    let proxy = Proxy::start(&place, HERE, "");
-    let listing = || {
-        let output =
-            Command::new("find").arg(&proxy.prefix).args(["-printf", "%p %T@ %s\n"]).output();
-        String::from_utf8(output.expect("find").stdout).expect("paths")
-    };
-    let before = listing();
-    let traced = place.path("trace");
+    let sandbox = Sandbox::new();
+    let proxy = Proxy::start(&sandbox, HERE, "");
+    let before = list_files(&proxy.prefix);
+    let traced = sandbox.path("trace");
     let calls = "trace=open,openat,creat,mkdir,unlink,rename,bind,listen";
     let mut command = Command::new("strace");
     command.args(["-f", "-e", calls, "-o"]).arg(&traced);
@@ -183,13 +172,18 @@ fn nothing_is_written_and_nothing_opened_for_it() {
             proxy.doctor("-c 10 -R 10").with_code(0);
         }
     }
-    assert_eq!(listing(), before);
+    assert_eq!(list_files(&proxy.prefix), before);
     let trace = fs::read_to_string(&traced).unwrap_or_default();
     let opens = "O_WRONLY O_RDWR O_CREAT mkdir( unlink( rename( listen(";
     // nginx -V looks whether it has standard streams.
     for line in trace.lines().filter(|line| !line.contains("\"/dev/null\"")) {
         line.has_none(&opens.split(' ').collect::<Vec<_>>());
     }
+}
+
+fn list_files(folder: &Path) -> String {
+    let output = Command::new("find").arg(folder).args(["-printf", "%p %T@ %s\n"]).output();
+    String::from_utf8(output.expect("find").stdout).expect("paths")
 }
 
 /// Checks that settings are read from the proxy's own network namespace, and the queue from the kernel.
@@ -200,10 +194,10 @@ fn a_backlog_that_the_kernel_has_capped() {
         eprintln!("skipped: no network namespaces may be made here");
         return;
     }
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let shell = ["unshare", "--net"];
     let before = "echo 128 > /proc/sys/net/core/somaxconn && ip link set lo up &&";
-    let proxy = Proxy::start(&place, &shell, before);
+    let proxy = Proxy::start(&sandbox, &shell, before);
     let text = proxy.doctor("-c 10").with_code(0).stdout;
     flat(&text).has_all(&[
         "[backlog-capped]",
@@ -225,12 +219,12 @@ fn a_user_who_is_not_root_is_told_what_was_not_seen() {
         eprintln!("skipped: not root, so nobody else's nginx is there to be looked at");
         return;
     }
-    let place = Place::new();
-    let proxy = Proxy::start(&place, HERE, "");
+    let sandbox = Sandbox::new();
+    let proxy = Proxy::start(&sandbox, HERE, "");
     let pid = proxy.nginx.pid().to_string();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
-    command.arg(place.copy_of_weir()).args(["doctor", "--pid", &pid, "-c", "10"]);
+    command.arg(sandbox.copy_of_weir()).args(["doctor", "--pid", &pid, "-c", "10"]);
     let text = Running::start(&mut command).end().with_code(0).stdout;
     flat(&text).has("not known: the proxy's network namespace");
     text.has("looked at: ");
@@ -238,8 +232,8 @@ fn a_user_who_is_not_root_is_told_what_was_not_seen() {
 
 #[test]
 fn this_machine_as_it_is() {
-    let place = Place::new();
-    let file = place.write("nginx.conf", &configuration(&place.path("x"), 18_080));
+    let sandbox = Sandbox::new();
+    let file = sandbox.write("nginx.conf", &configuration(&sandbox.path("x"), 18_080));
     let line = format!("doctor --nginx {}", file.display());
     let text = run(&line).with_code(0).stdout;
     text.has("no load given");
@@ -253,10 +247,10 @@ fn bad_input_is_refused() {
     run("doctor --config /nowhere/nginx.conf").refused_in_a_line(&["/nowhere/nginx.conf"]);
     run("doctor --connections 0").refused(&["--connections"]);
     run("doctor --pid 4194305").refused_in_a_line(&["process 4194305 is not an nginx", "hint: "]);
-    let own = std::process::id();
-    run(&format!("doctor --pid {own}")).refused_in_a_line(&["is not an nginx: it is `"]);
-    let place = Place::new();
-    let broken = place.write("broken.conf", "events {\n");
+    let this_process = std::process::id();
+    run(&format!("doctor --pid {this_process}")).refused_in_a_line(&["is not an nginx: it is `"]);
+    let sandbox = Sandbox::new();
+    let broken = sandbox.write("broken.conf", "events {\n");
     let line = format!("doctor --nginx {}", broken.display());
     run(&line).refused_in_a_line(&["broken.conf: line 1: the `}` of this block is missing"]);
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use weir_sut::free_port;
 
 use crate::doctor::{HERE, Proxy};
-use crate::place::Place;
 use crate::program::wait_until;
+use crate::sandbox::Sandbox;
 
 /// Locations whose answers could change by advice about connections to the origin.
 const SITE: &str = "
@@ -47,16 +47,16 @@ const ASKED: [(&str, &str); 5] = [
 ];
 
 /// Reads the lines of a head, without line ends, up to the empty one.
-fn head(stream: &mut impl BufRead) -> Vec<String> {
+fn read_head(stream: &mut impl BufRead) -> Vec<String> {
     stream.lines().map_while(Result::ok).take_while(|line| !line.is_empty()).collect()
 }
 
 fn field<'h>(head: &'h [String], name: &str) -> Option<&'h str> {
-    let mut found = head
+    let mut values = head
         .iter()
         .filter_map(|line| line.split_once(": "))
-        .filter(|(own, _)| own.eq_ignore_ascii_case(name));
-    found.next().map(|(_, value)| value)
+        .filter(|(field, _)| field.eq_ignore_ascii_case(name));
+    values.next().map(|(_, value)| value)
 }
 
 /// Runs an origin server that echoes requests, upgrades, and redirects to itself.
@@ -69,7 +69,7 @@ fn serve(listener: &TcpListener) {
 fn answer_all(mut stream: &TcpStream) {
     let mut reader = BufReader::new(stream);
     loop {
-        let head = head(&mut reader);
+        let head = read_head(&mut reader);
         let Some(line) = head.first() else { return };
         let host = field(&head, "host").unwrap_or_default();
         // RFC 9110 section 7.8: an Upgrade counts if the field Connection names it.
@@ -105,7 +105,7 @@ fn answers(port: u16) -> Vec<String> {
             stream.set_read_timeout(patience).expect("a timeout");
             let text = format!("GET {target} HTTP/1.1\r\nHost: shop.example\r\n{fields}\r\n");
             stream.write_all(text.as_bytes()).expect("a request");
-            let head = head(&mut BufReader::new(&stream));
+            let head = read_head(&mut BufReader::new(&stream));
             let shown = ["location", "upgrade", "x-asked"].map(|name| field(&head, name));
             format!("{target}: {:?} {shown:?}", head.first())
         })
@@ -114,15 +114,15 @@ fn answers(port: u16) -> Vec<String> {
 
 #[test]
 fn answers_are_the_same_after_its_commands() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let origin = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let origin_port = origin.local_addr().expect("an address").port();
     thread::spawn(move || serve(&origin));
     let port = free_port(Ipv4Addr::LOCALHOST.into()).expect("a free port");
     let site = SITE.replace("ORIGIN", &origin_port.to_string());
-    fs::create_dir_all(place.path("proxy")).expect("own folder");
-    place.write("proxy/site.conf", &site.replace("PORT", &port.to_string()));
-    let proxy = Proxy::start(&place, HERE, "");
+    fs::create_dir_all(sandbox.path("proxy")).expect("own folder");
+    sandbox.write("proxy/site.conf", &site.replace("PORT", &port.to_string()));
+    let proxy = Proxy::start(&sandbox, HERE, "");
     let before = answers(port);
     assert!(before[0].contains("101"), "{before:?}");
     assert!(before[2].contains("http://127.0.0.1"), "{before:?}");
@@ -139,20 +139,20 @@ fn answers_are_the_same_after_its_commands() {
         .filter(|command| command.starts_with("sed ") || command.contains(" -t -c "))
         .collect();
     assert!(commands.iter().any(|command| command.contains("keepalive")), "{json}");
-    let workers = || weir_probe::process::children(proxy.nginx.pid()).unwrap_or_default();
-    let old = workers();
+    let master = proxy.nginx.pid();
+    let old = weir_probe::process::children(master).unwrap_or_default();
     for command in commands {
         let path = "PATH=$PATH:/usr/sbin:/sbin";
         let ended =
             Command::new("sh").args(["-c", &format!("{path}; {command}")]).output().expect("sh");
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{command}: {said}");
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{command}: {stderr}");
     }
     // There was a reload for each finding: the workers of the last one stay.
     let mut last = old.clone();
     wait_until("workers that stay", || {
         thread::sleep(Duration::from_secs(1));
-        let new = workers();
+        let new = weir_probe::process::children(master).unwrap_or_default();
         let before = std::mem::replace(&mut last, new.clone());
         new.len() == 2 && new == before && new.iter().all(|pid| !old.contains(pid))
     });

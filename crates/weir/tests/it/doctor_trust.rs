@@ -8,15 +8,14 @@ use std::process::Command;
 
 use rustix::process::geteuid;
 
-use crate::doctor::flat;
-use crate::place::Place;
-use crate::program::{HasAll, Running, run};
+use crate::program::{HasAll, Running, flat, run};
+use crate::sandbox::Sandbox;
 
 const NOBODY: u32 = 65_534;
 
 /// Returns a program that is called nginx but is another, and a FIFO without a writer as its configuration.
-fn impostor(place: &Place) -> (PathBuf, PathBuf) {
-    let (program, fifo) = (place.path("nginx"), place.path("fifo.conf"));
+fn impostor(sandbox: &Sandbox) -> (PathBuf, PathBuf) {
+    let (program, fifo) = (sandbox.path("nginx"), sandbox.path("fifo.conf"));
     let sleep = String::from_utf8(
         Command::new("sh").args(["-c", "command -v sleep"]).output().expect("sh").stdout,
     )
@@ -24,9 +23,9 @@ fn impostor(place: &Place) -> (PathBuf, PathBuf) {
     let mut install = Command::new("install");
     let status = install.args(["-m", "755", sleep.trim()]).arg(&program).status();
     assert!(status.is_ok_and(|status| status.success()));
-    let made = Command::new("mkfifo").arg(&fifo).status();
-    assert!(made.is_ok_and(|status| status.success()));
-    fs::set_permissions(place.path(""), Permissions::from_mode(0o755)).expect("own folder");
+    let mkfifo = Command::new("mkfifo").arg(&fifo).status();
+    assert!(mkfifo.is_ok_and(|status| status.success()));
+    fs::set_permissions(sandbox.path(""), Permissions::from_mode(0o755)).expect("own folder");
     (program, fifo)
 }
 
@@ -41,8 +40,8 @@ fn another_users_process_is_not_examined_with_roots_rights() {
         eprintln!("skipped: not root, so nobody else's process can be made");
         return;
     }
-    let place = Place::new();
-    let (program, fifo) = impostor(&place);
+    let sandbox = Sandbox::new();
+    let (program, fifo) = impostor(&sandbox);
     let mut command = Command::new(&program);
     command.arg0(title(&program, &fifo)).arg("60");
     command.uid(NOBODY).gid(NOBODY);
@@ -56,14 +55,14 @@ fn another_users_process_is_not_examined_with_roots_rights() {
 /// Runs in a process namespace of its own, where no other nginx runs.
 #[test]
 fn another_users_process_is_not_found_for_nginx() {
-    let own = ["--pid", "--fork", "--mount-proc"];
-    let probe = Command::new("unshare").args(own).arg("true").output();
+    let namespaces = ["--pid", "--fork", "--mount-proc"];
+    let probe = Command::new("unshare").args(namespaces).arg("true").output();
     if !geteuid().is_root() || !probe.is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: no process namespaces may be made here");
         return;
     }
-    let place = Place::new();
-    let (program, fifo) = impostor(&place);
+    let sandbox = Sandbox::new();
+    let (program, fifo) = impostor(&sandbox);
     let script = format!(
         "setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups \
          bash -c 'exec -a \"{}\" {} 60' &\n\
@@ -74,27 +73,27 @@ fn another_users_process_is_not_found_for_nginx() {
         env!("CARGO_BIN_EXE_weir"),
     );
     let mut command = Command::new("unshare");
-    command.args(own).args(["sh", "-c", &script]);
+    command.args(namespaces).args(["sh", "-c", &script]);
     let ended = Running::start(&mut command).end();
     let text = flat(&ended.stdout);
     text.has_all(&[
         "which is called nginx: it is neither root's nor yours",
         "no master process in /proc",
     ]);
-    let folder = place.path("");
+    let folder = sandbox.path("");
     text.has_none(&[folder.to_str().expect("names are UTF-8")]);
 }
 
 /// Checks the folders above a program as well: anybody who may write to one could replace the program.
 #[test]
 fn a_program_that_others_could_have_written_is_not_run() {
-    let place = Place::new();
-    let (program, fifo) = impostor(&place);
-    fs::set_permissions(place.path(""), Permissions::from_mode(0o777)).expect("own folder");
+    let sandbox = Sandbox::new();
+    let (program, fifo) = impostor(&sandbox);
+    fs::set_permissions(sandbox.path(""), Permissions::from_mode(0o777)).expect("own folder");
     let mut command = Command::new(&program);
     command.arg0(title(&program, &fifo)).arg("60");
     let process = Running::start(&mut command);
-    let configuration = place.write("nginx.conf", "events { }\nhttp { include /dev/zero; }\n");
+    let configuration = sandbox.write("nginx.conf", "events { }\nhttp { include /dev/zero; }\n");
     let line = format!("doctor --pid {} --config {}", process.pid(), configuration.display());
     flat(&run(&line).stdout).has_all(&[
         "not known: nginx's version: others than its owner may write to /",
@@ -102,6 +101,6 @@ fn a_program_that_others_could_have_written_is_not_run() {
         "/dev/zero: is a device, not a regular file",
     ]);
     // Its own file is the FIFO.
-    let own = run(&format!("doctor --pid {}", process.pid())).with_code(0);
-    flat(&own.stdout).has("is a FIFO, not a regular file: name one with --nginx");
+    let ended = run(&format!("doctor --pid {}", process.pid())).with_code(0);
+    flat(&ended.stdout).has("is a FIFO, not a regular file: name one with --nginx");
 }

@@ -1,13 +1,13 @@
 //! Tests of `--fail-if` with `weir load` and `weir run`: the exit code agrees with the result.
 
 use crate::load::Server;
-use crate::place::{self, Place};
 use crate::program::{HasAll, Running, row, weir};
+use crate::sandbox::{self, Sandbox};
 use crate::{faulty, origin};
 
 #[test]
 fn a_load_fails_by_its_figures_and_only_where_they_may_be_used() {
-    let origin = faulty::origin();
+    let origin = faulty::start_origin();
     #[rustfmt::skip]
     let rows = [
         ("--fail-if p99>1us", 3, "--fail-if p99>1us: p99 is "),
@@ -19,14 +19,14 @@ fn a_load_fails_by_its_figures_and_only_where_they_may_be_used() {
         ("--fail-if p50<60s -e status=404", 1, "the result is INVALID (failures: "),
         ("--fail-if invalid -e status=404", 3, "--fail-if invalid: the result is INVALID (failures: "),
     ];
-    for (flags, code, said) in rows {
+    for (flags, code, words) in rows {
         row(flags);
         // Without times to doubt: what a busy machine does to them is not what is asked here.
         let ended = origin.load(&format!("-q -n 100 -c 1 -t 1 {flags}"));
         let is_doubted = ended.stdout.contains("INVALID") && !flags.contains("404");
         if !is_doubted {
-            let ended = ended.with_code(code).says(&[said]);
-            assert!(!ended.stdout.is_empty(), "the result is printed all the same");
+            let stdout = ended.with_code(code).says(&[words]).stdout;
+            assert!(!stdout.is_empty(), "the result is printed all the same");
         }
     }
 }
@@ -61,25 +61,23 @@ fn a_window_in_which_it_is_true_is_named() {
 
 #[test]
 fn a_run_fails_by_its_verdicts() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let load = "- {name: closed, closed: true, connections: 4, duration: 2s}";
     let proxy = "{kind: nginx, settings: {worker_processes: 1}}";
-    let text = place::study(proxy, load, "");
-    place.write("study.yaml", &text);
-    for (condition, said) in [
+    let text = sandbox::study(proxy, load, "");
+    sandbox.write("study.yaml", &text);
+    for (condition, message) in [
         ("nobody worse", "the study has no arm `nobody`"),
         ("p95 > 3ms", "p50, p90, p99 and p99.9"),
     ] {
         let words = ["run", "study.yaml", "--fail-if", condition];
-        let ended = Running::start(&mut place.weir(&words)).end();
-        ended.refused_in_a_line(&[said]);
+        Running::start(&mut sandbox.weir(&words)).end().refused_in_a_line(&[message]);
     }
     let words =
         ["run", "study.yaml", "--out", "a run", "--fail-if", "p50 > 1us", "--fail-if", "invalid"];
-    let ended = Running::start(&mut place.weir(&words)).end();
     // A machine that spoils every block gives INVALID, which is a condition too.
-    let ended = ended.with_code(3);
+    let ended = Running::start(&mut sandbox.weir(&words)).end().with_code(3);
     ended.stderr.has("--fail-if ");
     ended.stdout.has("Report: ");
-    place.assert_clean();
+    sandbox.assert_clean();
 }

@@ -22,7 +22,7 @@ pub(crate) const RIGHT: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi
 pub(crate) const RIGHT_CONTENT: u64 = 2;
 
 /// Starts an origin server without faults on a free port of the loopback interface.
-pub(crate) fn origin() -> Origin {
+pub(crate) fn start_origin() -> Origin {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     Origin::start(OriginConfig::new(vec![any])).expect("an origin server")
 }
@@ -169,7 +169,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn seen(&self) -> MutexGuard<'_, (Vec<String>, Vec<IpAddr>)> {
+    fn lock(&self) -> MutexGuard<'_, (Vec<String>, Vec<IpAddr>)> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -179,7 +179,7 @@ type Wrap = dyn Fn(Box<dyn Wire>) -> io::Result<Box<dyn Wire>> + Send + Sync;
 
 /// Unit at which a fault happens, every so many.
 #[derive(Clone, Copy)]
-enum Each {
+enum FaultPeriod {
     Request(u64),
     Connection(u64),
     /// A connection before anything is layered over TCP.
@@ -188,7 +188,7 @@ enum Each {
 
 struct Script {
     scheme: &'static str,
-    each: Each,
+    period: FaultPeriod,
     fault: Box<Fault>,
     wrap: Box<Wrap>,
     counts: Counts,
@@ -202,12 +202,12 @@ pub(crate) struct Faulty {
 }
 
 impl Faulty {
-    /// Starts a server that answers each `each`-th request over all connections with `fault`.
+    /// Starts a server that answers each `period`-th request over all connections with `fault`.
     pub(crate) fn requests(
-        each: u64,
+        period: u64,
         fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
     ) -> Faulty {
-        Faulty::start("http", Each::Request(each), Box::new(fault), Box::new(Ok))
+        Faulty::start("http", FaultPeriod::Request(period), Box::new(fault), Box::new(Ok))
     }
 
     /// Starts a server that answers every request with the same bytes, and keeps the connection.
@@ -218,13 +218,13 @@ impl Faulty {
         })
     }
 
-    /// Starts a server with `fault` on each `each`-th connection, before its first request. The very first connection,
+    /// Starts a server with `fault` on each `period`-th connection, before its first request. The very first connection,
     /// by which weir checks for a server, counts.
     pub(crate) fn connections(
-        each: u64,
+        period: u64,
         fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
     ) -> Faulty {
-        Faulty::start("http", Each::Connection(each), Box::new(fault), Box::new(Ok))
+        Faulty::start("http", FaultPeriod::Connection(period), Box::new(fault), Box::new(Ok))
     }
 
     /// Starts a server over TLS without faults.
@@ -234,41 +234,36 @@ impl Faulty {
 
     /// Like [`Faulty::requests`], over TLS.
     pub(crate) fn secure_requests(
-        each: u64,
+        period: u64,
         config: Arc<ServerConfig>,
         fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
     ) -> Faulty {
-        Faulty::start("https", Each::Request(each), Box::new(fault), over(config))
+        Faulty::start("https", FaultPeriod::Request(period), Box::new(fault), over(config))
     }
 
-    /// Starts a server over TLS with `fault` on each `each`-th connection before the handshake, which then takes place
+    /// Starts a server over TLS with `fault` on each `period`-th connection before the handshake, which then takes place
     /// if the connection is kept. The very first connection, by which weir checks for a server, counts.
     pub(crate) fn handshakes(
-        each: u64,
+        period: u64,
         config: Arc<ServerConfig>,
         fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
     ) -> Faulty {
-        Faulty::start("https", Each::Handshake(each), Box::new(fault), over(config))
+        Faulty::start("https", FaultPeriod::Handshake(period), Box::new(fault), over(config))
     }
 
-    fn start(scheme: &'static str, each: Each, fault: Box<Fault>, wrap: Box<Wrap>) -> Faulty {
+    fn start(
+        scheme: &'static str,
+        period: FaultPeriod,
+        fault: Box<Fault>,
+        wrap: Box<Wrap>,
+    ) -> Faulty {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("it has an address");
         let counts = Counts::default();
-        let script = Arc::new(Script { scheme, each, fault, wrap, counts });
+        let script = Arc::new(Script { scheme, period, fault, wrap, counts });
         let shared = Arc::clone(&script);
-        let serve = move || {
-            for stream in listener.incoming() {
-                if shared.counts.over.load(Ordering::Relaxed) {
-                    return;
-                }
-                // A client may be gone before it was accepted.
-                let Ok(stream) = stream else { continue };
-                let script = Arc::clone(&shared);
-                thread::spawn(move || serve(&script, stream));
-            }
-        };
-        Faulty { address, script, thread: Some(thread::spawn(serve)) }
+        let thread = thread::spawn(move || accept(&listener, &shared));
+        Faulty { address, script, thread: Some(thread) }
     }
 
     pub(crate) fn scheme(&self) -> &str {
@@ -276,18 +271,18 @@ impl Faulty {
     }
 
     /// Returns the number of complete requests.
-    pub(crate) fn seen(&self) -> u64 {
+    pub(crate) fn request_count(&self) -> u64 {
         self.script.counts.requests.load(Ordering::Relaxed)
     }
 
     /// Returns the addresses of clients so far.
     pub(crate) fn clients(&self) -> Vec<IpAddr> {
-        self.script.counts.seen().1.clone()
+        self.script.counts.lock().1.clone()
     }
 
     /// Returns the requests so far, verbatim.
     pub(crate) fn texts(&self) -> Vec<String> {
-        self.script.counts.seen().0.clone()
+        self.script.counts.lock().0.clone()
     }
 
     /// Returns the number of faults so far.
@@ -315,6 +310,25 @@ fn over(config: Arc<ServerConfig>) -> Box<Wrap> {
     })
 }
 
+impl Script {
+    fn fail(&self, victim: &mut Victim) -> After {
+        self.counts.faults.fetch_add(1, Ordering::Relaxed);
+        (self.fault)(victim)
+    }
+}
+
+fn accept(listener: &TcpListener, script: &Arc<Script>) {
+    for stream in listener.incoming() {
+        if script.counts.over.load(Ordering::Relaxed) {
+            return;
+        }
+        // A client may be gone before it was accepted.
+        let Ok(stream) = stream else { continue };
+        let script = Arc::clone(script);
+        thread::spawn(move || serve(&script, stream));
+    }
+}
+
 /// Serves one connection to its end.
 fn serve(script: &Arc<Script>, stream: TcpStream) {
     let counts = &script.counts;
@@ -323,7 +337,7 @@ fn serve(script: &Arc<Script>, stream: TcpStream) {
         return;
     }
     if let Ok(client) = stream.peer_addr() {
-        counts.seen().1.push(client.ip());
+        counts.lock().1.push(client.ip());
     }
     let mut victim = Victim {
         wire: Box::new(stream),
@@ -331,13 +345,9 @@ fn serve(script: &Arc<Script>, stream: TcpStream) {
         rest: Vec::new(),
         server: Arc::clone(script),
     };
-    let fail = |victim: &mut Victim| {
-        counts.faults.fetch_add(1, Ordering::Relaxed);
-        (script.fault)(victim)
-    };
-    if let Each::Handshake(each) = script.each
-        && number.is_multiple_of(each)
-        && fail(&mut victim) == After::Close
+    if let FaultPeriod::Handshake(period) = script.period
+        && number.is_multiple_of(period)
+        && script.fail(&mut victim) == After::Close
     {
         return;
     }
@@ -345,18 +355,20 @@ fn serve(script: &Arc<Script>, stream: TcpStream) {
         return;
     };
     victim.wire = wire;
-    if let Each::Connection(each) = script.each
-        && number.is_multiple_of(each)
-        && fail(&mut victim) == After::Close
+    if let FaultPeriod::Connection(period) = script.period
+        && number.is_multiple_of(period)
+        && script.fail(&mut victim) == After::Close
     {
         return;
     }
     let mut parser = RequestParser::default();
     while victim.read_request(&mut parser) {
         let number = 1 + counts.requests.fetch_add(1, Ordering::Relaxed);
-        counts.seen().0.push(victim.request.clone());
-        let after = match script.each {
-            Each::Request(each) if number.is_multiple_of(each) => fail(&mut victim),
+        counts.lock().0.push(victim.request.clone());
+        let after = match script.period {
+            FaultPeriod::Request(period) if number.is_multiple_of(period) => {
+                script.fail(&mut victim)
+            }
             _ if victim.send(RIGHT) => After::Keep,
             _ => After::Close,
         };

@@ -14,8 +14,8 @@ fn repository() -> PathBuf {
 }
 
 fn have(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", "command -v \"$1\"", "sh", program]).output();
-    found.is_ok_and(|output| output.status.success())
+    let lookup = Command::new("sh").args(["-c", "command -v \"$1\"", "sh", program]).output();
+    lookup.is_ok_and(|output| output.status.success())
 }
 
 /// Runs a program, which must succeed, and returns its output.
@@ -45,21 +45,22 @@ fn bash_completes_commands_options_and_values() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("weir");
     fs::write(&file, run("generate completions bash").with_code(0).stdout).expect("a file");
-    let completed = |typed: &[&str]| {
-        // What bash does when tab is pressed behind these words.
-        let script = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
-                      _weir weir \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; \
-                      printf '%s\\n' \"${COMPREPLY[@]}\"";
-        let mut bash = Command::new("bash");
-        bash.args(["--norc", "-c", script, "bash"]).arg(&file);
-        output(bash.arg("weir").args(typed))
-    };
-    let all = completed(&[""]);
+    let all = complete(&file, &[""]);
     all.has_all(&commands().iter().map(String::as_str).collect::<Vec<_>>());
     all.has_none(&["launch", "agent"]);
-    assert_eq!(completed(&["capa"]).trim(), "capacity");
-    completed(&["load", "--conn"]).has_all(&["--connections\n", "--connect-rate\n"]);
-    completed(&["load", "--io", ""]).has_all(&["auto\n", "uring\n", "epoll\n"]);
+    assert_eq!(complete(&file, &["capa"]).trim(), "capacity");
+    complete(&file, &["load", "--conn"]).has_all(&["--connections\n", "--connect-rate\n"]);
+    complete(&file, &["load", "--io", ""]).has_all(&["auto\n", "uring\n", "epoll\n"]);
+}
+
+/// Does what bash does when tab is pressed behind these words.
+fn complete(file: &Path, typed: &[&str]) -> String {
+    let script = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
+                  _weir weir \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; \
+                  printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-c", script, "bash"]).arg(file);
+    output(bash.arg("weir").args(typed))
 }
 
 #[test]
@@ -125,19 +126,11 @@ fn a_debian_package_is_built_installed_and_removed() {
         fs::create_dir_all(root.join("var/lib/dpkg").join(name)).expect("a folder");
     }
     fs::write(root.join("var/lib/dpkg/status"), "").expect("a file");
-    let dpkg = |words: &[&str]| {
-        let mut dpkg = Command::new("dpkg");
-        dpkg.arg(format!("--root={}", root.display()));
-        // The C library is the system's and not of this root; a log would be written there.
-        dpkg.args(["--force-depends", "--force-bad-path", "--log=/dev/null"]);
-        output(dpkg.args(words))
-    };
-    dpkg(&["--install", package.trim()]);
+    dpkg(&root, &["--install", package.trim()]);
     let program = root.join("usr/bin/weir");
     let version = output(Command::new(&program).arg("--version"));
     assert_eq!(version, output(&mut weir(["--version"])));
-    let files = dpkg(&["--listfiles", "weir"]);
-    files.has_all(&[
+    dpkg(&root, &["--listfiles", "weir"]).has_all(&[
         "/usr/share/man/man1/weir-load.1.gz\n",
         "/usr/share/bash-completion/completions/weir\n",
         "/usr/share/zsh/vendor-completions/_weir\n",
@@ -145,6 +138,14 @@ fn a_debian_package_is_built_installed_and_removed() {
         "/usr/share/doc/weir/copyright\n",
         "/usr/share/doc/weir/docs/load.md\n",
     ]);
-    dpkg(&["--remove", "weir"]);
+    dpkg(&root, &["--remove", "weir"]);
     assert!(!program.exists());
+}
+
+fn dpkg(root: &Path, words: &[&str]) -> String {
+    let mut dpkg = Command::new("dpkg");
+    dpkg.arg(format!("--root={}", root.display()));
+    // The C library is the system's and not of this root; a log would be written there.
+    dpkg.args(["--force-depends", "--force-bad-path", "--log=/dev/null"]);
+    output(dpkg.args(words))
 }

@@ -53,9 +53,9 @@ impl Foreign {
             .chain(now.0.keys())
             .filter(|name| self.0.get(*name) != now.0.get(*name))
             .map(|name| {
-                let text =
-                    |of: &Foreign| of.0.get(name).map_or("none".to_owned(), Value::to_string);
-                format!("{name}\n    before {}\n    now    {}", text(self), text(now))
+                let [before, now] = [self, now]
+                    .map(|at| at.0.get(name).map_or("none".to_owned(), Value::to_string));
+                format!("{name}\n    before {before}\n    now    {now}")
             })
             .collect();
         lines.sort();
@@ -65,9 +65,9 @@ impl Foreign {
 }
 
 fn stripped(mut object: Value) -> (String, Value) {
-    let word = |field: &Value| field.as_str().unwrap_or_default().to_owned();
-    let of = &object["metadata"];
-    let name = [&object["kind"], &of["namespace"], &of["name"]].map(word);
+    let metadata = &object["metadata"];
+    let name = [&object["kind"], &metadata["namespace"], &metadata["name"]]
+        .map(|field| field.as_str().unwrap_or_default().to_owned());
     if let Some(object) = object.as_object_mut() {
         // What the cluster tells of it.
         object.remove("status");

@@ -13,8 +13,8 @@ use crate::kube_foreign::Foreign;
 use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::{PODS, start};
-use crate::place::Place;
-use crate::program::{HasAll, Running, wait_until};
+use crate::program::{HasAll, Running, flat, wait_until};
+use crate::sandbox::Sandbox;
 
 const TUNING: &str = include_str!("../data/published/tuning.yaml");
 const REQUESTS: &str = include_str!("../data/published/requests.yaml");
@@ -27,46 +27,54 @@ const KINDS: &str = "configmaps,deployments,replicasets,daemonsets,controllerrev
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Runs a study to its end, and checks that the cluster's objects are as before.
-fn whole(test: &Test, place: &Place, study: &str) -> Run {
-    whole_around((test, place), study, || {}, |_| {})
+fn run_whole(test: &Test, sandbox: &Sandbox, study: &str) -> Run {
+    run_whole_around(test, sandbox, study, || {}, |_| {})
 }
 
 /// Like [`whole`], with `ahead` called just before the start and `begun` just after it.
-fn whole_around(
-    (test, place): (&Test, &Place),
+fn run_whole_around(
+    test: &Test,
+    sandbox: &Sandbox,
     study: &str,
     ahead: impl FnOnce(),
     begun: impl FnOnce(&mut Running),
 ) -> Run {
     let before = Foreign::look(test, KINDS);
-    place.write("study.yaml", study);
+    sandbox.write("study.yaml", study);
     ahead();
-    let mut running = start(test, place, &format!("run study.yaml --out tried {PODS}"));
+    let mut running = start(test, sandbox, &format!("run study.yaml --out tried {PODS}"));
     begun(&mut running);
     running.end_within(PATIENCE).with_code(0);
     let changed = before.changed(&Foreign::look(test, KINDS));
     assert!(changed.is_empty(), "{}", changed.join("\n"));
-    Run::read(&place.path("tried")).expect("a run")
+    Run::read(&sandbox.path("tried")).expect("a run")
 }
 
 /// Runs a transaction study that begins while the DaemonSet's pods are too young to count.
-fn transactions_of_young_pods(test: &Test, place: &Place) -> Run {
-    let count_after = |seconds: &str| {
-        let patch = format!(r#"{{"spec":{{"minReadySeconds":{seconds}}}}}"#);
-        test.kubectl(&format!("patch daemonset nginx-ingress --patch {patch}"), "");
-    };
-    let ahead = || {
-        count_after("600");
-        wait_until("no pod counts", || {
-            let count = "get daemonset nginx-ingress --output jsonpath={.status.numberAvailable}";
-            matches!(&*test.kubectl(count, ""), "" | "0")
-        });
-    };
+fn transactions_of_young_pods(test: &Test, sandbox: &Sandbox) -> Run {
     let awaited = "The pods of DaemonSet default/nginx-ingress are being replaced: the run begins when they serve";
-    whole_around((test, place), TRANSACTIONS, ahead, |running| {
-        running.wait_until("it waits", |running| running.stderr().contains(awaited));
-        count_after("null");
-    })
+    run_whole_around(
+        test,
+        sandbox,
+        TRANSACTIONS,
+        || {
+            count_pods_after(test, "600");
+            wait_until("no pod counts", || {
+                let count =
+                    "get daemonset nginx-ingress --output jsonpath={.status.numberAvailable}";
+                matches!(&*test.kubectl(count, ""), "" | "0")
+            });
+        },
+        |running| {
+            running.wait_until("it waits", |running| running.stderr().contains(awaited));
+            count_pods_after(test, "null");
+        },
+    )
+}
+
+fn count_pods_after(test: &Test, seconds: &str) {
+    let patch = format!(r#"{{"spec":{{"minReadySeconds":{seconds}}}}}"#);
+    test.kubectl(&format!("patch daemonset nginx-ingress --patch {patch}"), "");
 }
 
 /// Returns the levels that were in force of an arm, for every time that they were read.
@@ -78,7 +86,7 @@ fn in_force(run: &Run, arm: &str, id: &str) -> BTreeSet<String> {
             Record::Proxy(proxy) if proxy.arm == arm => proxy.effective.get(id),
             _ => None,
         })
-        .map(|level| level.split_whitespace().collect::<Vec<_>>().join(" "));
+        .map(|level| flat(level));
     words.collect()
 }
 
@@ -99,11 +107,10 @@ fn trials(run: &Run) -> BTreeSet<(String, String)> {
 }
 
 pub(crate) fn kernel_and_keepalive_tuning_is_repeated(test: &Test) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     kube_stand_in::start(test);
-    let log = test.kubectl("logs deployment/proxy", "");
-    log.has("a stand-in of an ingress controller for tests");
-    let run = whole(test, &place, TUNING);
+    test.kubectl("logs deployment/proxy", "").has("a stand-in of an ingress controller for tests");
+    let run = run_whole(test, &sandbox, TUNING);
     assert_eq!(trials(&run).len(), 6, "{:?}", trials(&run));
     for (id, before, after) in [
         ("keepalive_requests", "1000", "10000"),
@@ -122,11 +129,9 @@ pub(crate) fn kernel_and_keepalive_tuning_is_repeated(test: &Test) {
     // What its guide sets besides, and no pod can.
     let backlog = "- {name: backlog, settings: {net.core.somaxconn: 32768}}\n";
     let before = Foreign::look(test, KINDS);
-    place.write("study.yaml", &format!("{TUNING}{backlog}"));
+    sandbox.write("study.yaml", &format!("{TUNING}{backlog}"));
     let line = format!("run study.yaml --out refused {PODS}");
-    let ended = start(test, &place, &line).end_within(PATIENCE);
-    let said = ended.with_code(1).stderr;
-    said.has_all(&[
+    start(test, &sandbox, &line).end_within(PATIENCE).with_code(1).stderr.has_all(&[
         "arm `backlog`: pod `proxy-",
         "SysctlForbidden",
         "net.core.somaxconn",
@@ -134,58 +139,63 @@ pub(crate) fn kernel_and_keepalive_tuning_is_repeated(test: &Test) {
     ]);
     let changed = before.changed(&Foreign::look(test, KINDS));
     assert!(changed.is_empty(), "{}", changed.join("\n"));
-    place.write(
+    sandbox.write(
         "study.yaml",
         &format!("{TUNING}{}", backlog.replace("net.core.somaxconn", "fs.file-max")),
     );
-    let refused = place.ends("run study.yaml --check").with_code(2).stderr;
+    let refused = sandbox.call("run study.yaml --check").with_code(2).stderr;
     refused.has("ingress-nginx cannot set `fs.file-max`");
     kube_stand_in::stop(test);
 }
 
 pub(crate) fn a_daemonset_in_its_nodes_network_is_measured(test: &Test) {
-    let place = Place::new();
-    certificate(&place);
-    let file = |name: &str| place.path(name).display().to_string();
-    let secret =
-        format!("create secret tls nginx-tls --cert {} --key {}", file("tls.crt"), file("tls.key"));
-    test.kubectl(&secret, "");
+    // The test may have failed half-way before.
+    remove_daemonset(test);
+    let sandbox = Sandbox::new();
+    certificate(&sandbox);
+    let [certificate, key] = [sandbox.path("tls.crt"), sandbox.path("tls.key")];
+    let (certificate, key) = (certificate.display(), key.display());
+    test.kubectl(&format!("create secret tls nginx-tls --cert {certificate} --key {key}"), "");
     test.kubectl("apply --filename -", DAEMONSET);
     test.kubectl("rollout status daemonset/nginx-ingress --timeout=60s", "");
-    let requests = whole(test, &place, REQUESTS);
+    let requests = run_whole(test, &sandbox, REQUESTS);
     is_in_force(&requests, "baseline", "worker_processes", "1");
     is_in_force(&requests, "two", "worker_processes", "2");
     is_in_force(&requests, "two", "worker_connections", "100000");
-    let place = Place::new();
-    let transactions = transactions_of_young_pods(test, &place);
+    let sandbox = Sandbox::new();
+    let transactions = transactions_of_young_pods(test, &sandbox);
     is_in_force(&transactions, "baseline", "cpu_limit", "none");
     is_in_force(&transactions, "share", "cpu_limit", "300m");
     // Each arm is looked at in its pods while its load runs.
     let limiters = weir_analysis::analyze(&transactions).limiters;
-    let findings = |arm: &str| {
-        let mut own = limiters.iter().filter(|one| one.arm == arm);
-        let found = own.next().expect("it was sampled");
-        assert_eq!(found.pods.as_deref(), Some("pods of DaemonSet default/nginx-ingress"));
-        &found.judgement.findings
-    };
-    let first = findings("share").first().expect("a limit");
+    let [share, baseline] = ["share", "baseline"].map(|arm| {
+        let limiter = limiters.iter().find(|limiter| limiter.arm == arm).expect("it was sampled");
+        assert_eq!(limiter.pods.as_deref(), Some("pods of DaemonSet default/nginx-ingress"));
+        &limiter.judgement.findings
+    });
+    let first = share.first().expect("a limit");
     assert_eq!((&*first.limiter, &*first.turn[0]), ("quota", "cpu_limit"));
-    assert!(findings("baseline").iter().all(|one| one.limiter != "quota"));
-    test.kubectl("delete daemonset,service nginx-ingress", "");
-    test.kubectl("delete ingress/cafe secret/nginx-tls configmap/nginx-config", "");
+    assert!(baseline.iter().all(|finding| finding.limiter != "quota"));
+    remove_daemonset(test);
+}
+
+fn remove_daemonset(test: &Test) {
+    test.kubectl("delete --ignore-not-found daemonset,service nginx-ingress", "");
+    let objects = "ingress/cafe secret/nginx-tls configmap/nginx-config";
+    test.kubectl(&format!("delete --ignore-not-found {objects}"), "");
 }
 
 /// Tests replicas, requests and limits, the node's network, and placement of a Deployment's pods.
 pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     kube_stand_in::start(test);
     let arms = "- {name: two, settings: {replicas: 2}}\n\
                 - {name: small, settings: {memory_limit: 256Mi, memory_request: 64Mi, cpu_request: 50m, node_selector: kubernetes.io/os=linux}}\n\
                 - {name: apart, settings: {spread: required, tolerations: 'dedicated=a:NoSchedule', pod_affinity: app=origin, pod_anti_affinity: app=nobody}}\n\
                 - {name: node, settings: {host_network: on}}\n";
     let before = Foreign::look(test, KINDS);
-    place.write("study.yaml", &kube_stand_in::study("6s", arms));
-    let run = first_round((test, &place), &format!("run study.yaml {PODS}"), 5);
+    sandbox.write("study.yaml", &kube_stand_in::study("6s", arms));
+    let run = first_round(test, &sandbox, &format!("run study.yaml {PODS}"), 5);
     let changed = before.changed(&Foreign::look(test, KINDS));
     assert!(changed.is_empty(), "{}", changed.join("\n"));
     for (arm, id, before, after) in [
@@ -205,7 +215,7 @@ pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
     }
     // A list of containers keeps what else they have, and a limit that was not there goes.
     for (more, has_limit) in [("", true), (" --revert", false)] {
-        patched(test, &place, &format!("tried --arm small{more}"));
+        patched(test, &sandbox, &format!("tried --arm small{more}"));
         let container =
             "get deployment proxy --output jsonpath={.spec.template.spec.containers[0]}";
         let shown = test.kubectl(container, "");
@@ -214,20 +224,19 @@ pub(crate) fn what_pods_have_is_varied_by_roll_outs(test: &Test) {
         let pods = "get deployment proxy --output jsonpath={.spec.template.spec}";
         assert_eq!(test.kubectl(pods, "").contains("nodeSelector"), has_limit);
     }
-    a_place_that_no_node_has_is_told(test, &place);
+    a_place_that_no_node_has_is_told(test, &sandbox);
     kube_stand_in::stop(test);
 }
 
 /// Checks that an impossible placement is reported soon, with the scheduler's words, and that everything is restored.
-fn a_place_that_no_node_has_is_told(test: &Test, place: &Place) {
+fn a_place_that_no_node_has_is_told(test: &Test, sandbox: &Sandbox) {
     kube_stand_in::rolled_out(test, "deployment/proxy");
     let before = of_pods(test);
     let arm = "- {name: nowhere, settings: {node_selector: pool=nobody}}\n";
-    place.write("nowhere.yaml", &kube_stand_in::study("3s", arm));
+    sandbox.write("nowhere.yaml", &kube_stand_in::study("3s", arm));
     let begun = Instant::now();
     let line = format!("run nowhere.yaml --out nowhere {ON}");
-    let ended = start(test, place, &line).end_within(PATIENCE).with_code(1);
-    ended.stderr.has_all(&[
+    start(test, sandbox, &line).end_within(PATIENCE).with_code(1).stderr.has_all(&[
         "arm `nowhere`: pod `proxy-",
         "no node can take it: 0/1 nodes are available",
         "node affinity/selector",
@@ -237,10 +246,10 @@ fn a_place_that_no_node_has_is_told(test: &Test, place: &Place) {
     assert_eq!(of_pods(test), before);
 }
 
-fn certificate(place: &Place) {
+fn certificate(sandbox: &Sandbox) {
     let line = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=cafe.example -keyout tls.key -out tls.crt";
     let mut command = Command::new("openssl");
-    command.args(line.split(' ')).current_dir(place.path(""));
+    command.args(line.split(' ')).current_dir(sandbox.path(""));
     let status = command.stderr(Stdio::null()).status();
     assert!(status.is_ok_and(|status| status.success()), "openssl");
 }

@@ -18,7 +18,7 @@ pub(crate) const FILES: [(&str, &str); 4] = [
 /// Returns a Deployment of one pod with the image of the tests; `container` has the further lines of its container, at
 /// the left edge.
 pub(crate) fn deployment(name: &str, namespace: &str, container: &str) -> String {
-    let container = container.trim().replace('\n', "\n        ");
+    let indented = container.trim().replace('\n', "\n        ");
     format!(
         r#"
 apiVersion: apps/v1
@@ -37,7 +37,7 @@ spec:
       - name: {name}
         image: localhost/weir:test
         imagePullPolicy: Never
-        {container}
+        {indented}
 ---
 "#
     )

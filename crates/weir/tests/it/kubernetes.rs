@@ -20,8 +20,8 @@ use crate::kube_stand_in;
 use crate::kube_support::{Named, Nodes, Test, tier};
 use crate::kubernetes_doctor;
 use crate::kubernetes_kills;
-use crate::place::{self, Place};
 use crate::program::{HasAll, Running, run, wait_until};
+use crate::sandbox::{self, Sandbox};
 
 const IMAGE: &str = "localhost/weir:test";
 /// Options for pods on the only node.
@@ -124,9 +124,9 @@ pub(crate) fn with_nodes(count: u32, cpus: &str, run: impl FnOnce(&Nodes<'_>)) {
 fn written() -> Vec<u8> {
     let weir = Path::new(env!("CARGO_BIN_EXE_weir"));
     let program = fs::read(weir).expect("it was built");
-    let others = kube_stand_in::PROGRAMS.map(Path::new);
-    let mut paths: BTreeSet<String> = others.map(|path| path.display().to_string()).into();
-    for program in others.into_iter().chain([weir]) {
+    let programs = kube_stand_in::PROGRAMS.map(Path::new);
+    let mut paths: BTreeSet<String> = programs.map(|path| path.display().to_string()).into();
+    for program in programs.into_iter().chain([weir]) {
         let listed =
             String::from_utf8(Command::new("ldd").arg(program).output().expect("ldd").stdout)
                 .expect("paths");
@@ -137,15 +137,15 @@ fn written() -> Vec<u8> {
                 .map(|word| word.trim_end_matches(':').to_owned()),
         );
     }
-    let file = |path: &str, content: Vec<u8>| ImageFile {
+    let copies =
+        paths.iter().map(|path| (&**path, fs::read(path).expect("a program or a library")));
+    let texts = kube_stand_in::FILES.map(|(path, text)| (path, text.into()));
+    let files = copies.chain(texts).map(|(path, content)| ImageFile {
         path: path.trim_start_matches('/').to_owned(),
         content: Some(content),
         mode: 0o755,
-    };
-    let read = |path: &String| file(path, fs::read(path).expect("a program or a library"));
-    let own = kube_stand_in::FILES.map(|(path, text)| file(path, text.into()));
-    let files = paths.iter().map(read).chain(own).collect();
-    image::with(IMAGE, program, files).expect("an ELF program")
+    });
+    image::with(IMAGE, program, files.collect()).expect("an ELF program")
 }
 
 /// Starts an origin server in a pod of its own, behind a Service.
@@ -185,7 +185,7 @@ spec:
 }
 
 pub(crate) fn study(rate: u32, duration: &str) -> String {
-    place::study(
+    sandbox::study(
         "{kind: external, address: '10.96.7.7:80'}",
         &format!("  - {{name: open, rate: {rate}, connections: 8, duration: {duration}}}"),
         "",
@@ -193,19 +193,19 @@ pub(crate) fn study(rate: u32, duration: &str) -> String {
 }
 
 /// Returns a command that runs weir in the cluster's network.
-pub(crate) fn weir(test: &Test, place: &Place, line: &str) -> Command {
+pub(crate) fn weir(test: &Test, sandbox: &Sandbox, line: &str) -> Command {
     let mut command = test.command(env!("CARGO_BIN_EXE_weir"));
     command
         .args(line.split_whitespace())
-        .env("TMPDIR", place.temporary())
+        .env("TMPDIR", sandbox.temporary())
         .env("XDG_CONFIG_HOME", "/nonexistent")
-        .env("WEIR_JOURNAL", place.path("journal"))
-        .current_dir(place.path(""));
+        .env("WEIR_JOURNAL", sandbox.path("journal"))
+        .current_dir(sandbox.path(""));
     command
 }
 
-pub(crate) fn start(test: &Test, place: &Place, line: &str) -> Running {
-    Running::start(&mut weir(test, place, line))
+pub(crate) fn start(test: &Test, sandbox: &Sandbox, line: &str) -> Running {
+    Running::start(&mut weir(test, sandbox, line))
 }
 
 /// Returns the names of weir's Jobs and pods.
@@ -214,12 +214,12 @@ pub(crate) fn left(test: &Test) -> String {
 }
 
 fn a_study_is_run_by_generators_in_pods(test: &Test) {
-    let place = Place::new();
-    place.write("study.yaml", &study(200, "4s"));
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", &study(200, "4s"));
     let line = format!("run study.yaml --out tried {PODS} --generators 2");
-    start(test, &place, &line).end().with_code(0);
+    start(test, &sandbox, &line).end().with_code(0);
     // What cannot be read in a pod is said: weir's own pods have no shell.
-    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+    let run = weir_record::Run::read(&sandbox.path("tried")).expect("a run");
     assert_eq!(run.header.places.cluster.as_deref(), Some("weir-test/default"));
     assert!(matches!(run.header.network, NetworkUsed::Hosts));
     let generator = run.header.places.generator.clone().unwrap_or_default();
@@ -233,63 +233,61 @@ fn a_study_is_run_by_generators_in_pods(test: &Test) {
 }
 
 fn a_capacity_is_searched_from_a_pod(test: &Test) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let line = format!(
         "capacity http://10.96.7.8/ --out tried -c 4 --hold 7s --confidence 80% --origin-pod=--size=100 {PODS} \
          --proxy-pods default/app.kubernetes.io/managed-by=weir,app.kubernetes.io/component=origin"
     );
-    let mut running = start(test, &place, &line);
-    let trials = || {
-        fs::read_to_string(place.path("tried/records.jsonl"))
-            .unwrap_or_default()
-            .matches("\"trial\"")
-            .count()
-    };
-    running.wait_until("some trials", |_| trials() > 2);
+    let mut running = start(test, &sandbox, &line);
+    running.wait_until("some trials", |_| {
+        let records = fs::read_to_string(sandbox.path("tried/records.jsonl")).unwrap_or_default();
+        records.matches("\"trial\"").count() > 2
+    });
     running.signal(Signal::INT);
     running.end().with_code(130);
-    let run = weir_record::Run::read(&place.path("tried")).expect("a run");
+    let run = weir_record::Run::read(&sandbox.path("tried")).expect("a run");
     let missing = &run.samples.missing;
-    let said = |table: &str| {
-        let mut own =
-            missing.iter().filter(|(host, one)| host.ends_with("-origin") && one.table == table);
-        own.any(|(_, one)| one.why.contains("cannot run `sh` in pod"))
-    };
-    assert!(said("cgroups") && said("processes"), "{missing:?}");
+    let unread: Vec<&str> = missing
+        .iter()
+        .filter(|(host, gap)| {
+            host.ends_with("-origin") && gap.why.contains("cannot run `sh` in pod")
+        })
+        .map(|(_, gap)| &*gap.table)
+        .collect();
+    assert!(unread.contains(&"cgroups") && unread.contains(&"processes"), "{missing:?}");
     wait_until("pods and Job are gone", || left(test).trim().is_empty());
 }
 
 fn a_load_is_sent_by_two_pods(test: &Test) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let line = format!(
         "load http://10.96.7.7/ -R 200 -c 8 -d 3s --expect size=100 --format json {PODS} --generators 2"
     );
-    let report: LoadReport = start(test, &place, &line).end().with_code(0).document();
+    let report: LoadReport = start(test, &sandbox, &line).end().with_code(0).document();
     assert_eq!((report.counts.due, report.counts.connected), (600, 8));
     assert_eq!(report.counts.completed_whole, 600, "{:?}", report.errors);
-    for one in &report.generators {
-        assert!(one.start.host.starts_with("pod weir-"), "{:?}", one.start);
-        assert_eq!(one.due, 300);
+    for generator in &report.generators {
+        assert!(generator.start.host.starts_with("pod weir-"), "{:?}", generator.start);
+        assert_eq!(generator.due, 300);
     }
     assert_eq!(report.generators.len(), 2);
     // They share a node, and no CPU of it.
-    let cpus = report.generators.iter().flat_map(|one| &one.cpus);
-    let cpus: BTreeSet<&Option<u32>> = cpus.collect();
+    let cpus: BTreeSet<&Option<u32>> =
+        report.generators.iter().flat_map(|generator| &generator.cpus).collect();
     assert_eq!((cpus.len(), cpus.contains(&None)), (2, false), "{cpus:?}");
     wait_until("pods and Job are gone", || left(test).trim().is_empty());
 }
 
 fn a_pod_that_is_lost_is_named(test: &Test) {
-    let place = Place::new();
-    place.write("study.yaml", &study(200, "120s"));
-    let mut running = start(test, &place, &format!("run study.yaml --out tried {PODS}"));
-    running.wait_until("a trial", |_| place.path("tried/samples").exists());
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", &study(200, "120s"));
+    let mut running = start(test, &sandbox, &format!("run study.yaml --out tried {PODS}"));
+    running.wait_until("a trial", |_| sandbox.path("tried/samples").exists());
     let pods =
         test.kubectl("get pods --selector app.kubernetes.io/managed-by=weir --output name", "");
     let pod = pods.trim().trim_start_matches("pod/").to_owned();
     test.kubectl(&format!("delete pod {pod} --grace-period 0 --force"), "");
-    let ended = running.end().with_code(1);
-    ended.stderr.has_all(&[
+    running.end().with_code(1).stderr.has_all(&[
         &format!("the agent on pod {pod}"),
         "is gone",
         "weir restore --on kubernetes:weir-test/default",
@@ -298,49 +296,50 @@ fn a_pod_that_is_lost_is_named(test: &Test) {
 }
 
 fn what_a_killed_weir_leaves_is_removed(test: &Test) {
-    let place = Place::new();
-    place.write("study.yaml", &study(200, "120s"));
-    let mut running = start(test, &place, &format!("run study.yaml --out tried {PODS}"));
-    running.wait_until("a trial", |_| place.path("tried/samples").exists());
-    place::kill(running.pid());
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", &study(200, "120s"));
+    let mut running = start(test, &sandbox, &format!("run study.yaml --out tried {PODS}"));
+    running.wait_until("a trial", |_| sandbox.path("tried/samples").exists());
+    sandbox::kill(running.pid());
     let on = "restore --on kubernetes:weir-test";
-    let shown = start(test, &place, &format!("{on} --dry-run")).end().with_code(0).stdout;
+    let shown = start(test, &sandbox, &format!("{on} --dry-run")).end().with_code(0).stdout;
     shown.has_all(&["Job weir-", "Pod weir-", "would be removed"]);
-    let removed = start(test, &place, on).end().with_code(0).stdout;
+    let removed = start(test, &sandbox, on).end().with_code(0).stdout;
     removed.has_all(&["Job weir-", ": removed"]);
     assert_eq!(left(test).trim(), "");
-    start(test, &place, on).end().with_code(0).stdout.has("Nothing to remove");
+    start(test, &sandbox, on).end().with_code(0).stdout.has("Nothing to remove");
 }
 
 fn an_api_server_that_is_silent_ends_the_run(test: &Test) {
-    let place = Place::new();
-    place.write("study.yaml", &study(200, "120s"));
-    let mut running = start(test, &place, &format!("run study.yaml --out tried {PODS}"));
-    running.wait_until("a trial", |_| place.path("tried/samples").exists());
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", &study(200, "120s"));
+    let mut running = start(test, &sandbox, &format!("run study.yaml --out tried {PODS}"));
+    running.wait_until("a trial", |_| sandbox.path("tried/samples").exists());
     let server = Pid::from_raw(test.process("kube-apiserver").cast_signed()).expect("not zero");
     kill_process(server, Signal::STOP).expect("the cluster's own");
     let ended = running.end();
     kill_process(server, Signal::CONT).expect("the cluster's own");
-    let said = ["the agent on pod weir-", "is gone: nothing was heard of it for 10 s"];
-    ended.with_code(1).stderr.has_all(&said);
+    let words = ["the agent on pod weir-", "is gone: nothing was heard of it for 10 s"];
+    ended.with_code(1).stderr.has_all(&words);
     // What it asked to be removed may be removed late, by the server that goes on. The kubelet could not reach that either,
     // so its node may be out for a while.
     let on = "restore --on kubernetes:weir-test";
-    wait_until("restore has nothing left to do", || start(test, &place, on).end().code == Some(0));
+    wait_until("restore has nothing left to do", || {
+        start(test, &sandbox, on).end().code == Some(0)
+    });
     wait_until("pods and Job are gone", || left(test).trim().is_empty());
 }
 
 fn an_image_that_nobody_has_is_told(test: &Test) {
-    let place = Place::new();
-    place.write("study.yaml", &study(200, "4s"));
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", &study(200, "4s"));
     let line = "run study.yaml --out tried --on kubernetes:weir-test --image localhost/nobody:1";
-    let ended = start(test, &place, line).end().with_code(1);
-    ended.stderr.has_all(&[
+    start(test, &sandbox, line).end().with_code(1).stderr.has_all(&[
         "its image cannot be pulled",
         "localhost/nobody:1",
         "hint: write the image with `weir kube image",
     ]);
-    assert!(!place.path("tried").exists());
+    assert!(!sandbox.path("tried").exists());
 }
 
 #[test]
@@ -359,11 +358,11 @@ fn options_about_pods_need_a_cluster() {
         .did_nothing(2, &["is an Ingress of a cluster, and no --on names one"]);
     run("run same-twice --on docker").did_nothing(2, &["--on: `docker` is not understood"]);
     // A mistake in a study is told before any cluster is looked for.
-    let place = Place::new();
-    place.write("study.yaml", &study(100, "10s").replace("rate:", "rat:"));
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", &study(100, "10s").replace("rate:", "rat:"));
     for command in ["run", "capacity"] {
         let line = format!("{command} study.yaml --on kubernetes:nowhere");
-        let refused = place.ends(&line).with_code(2).stderr;
+        let refused = sandbox.call(&line).with_code(2).stderr;
         refused.has_all(&["study.yaml:", "rat"]);
         refused.has_none(&["nowhere"]);
     }
@@ -375,10 +374,11 @@ fn the_image_is_of_a_static_program_alone() {
     let to: PathBuf = folder.path().join("weir.tar");
     let text = folder.path().join("text");
     fs::write(&text, "#!/bin/sh").expect("own folder");
-    let line =
-        |program: &Path| format!("kube image {} --program {}", to.display(), program.display());
-    run(&line(&text)).did_nothing(2, &["it is not an ELF program"]);
-    run(&line(Path::new("/bin/sh"))).did_nothing(2, &["it needs libraries", "make static"]);
+    let (image, script) = (to.display(), text.display());
+    run(&format!("kube image {image} --program {script}"))
+        .did_nothing(2, &["it is not an ELF program"]);
+    run(&format!("kube image {image} --program /bin/sh"))
+        .did_nothing(2, &["it needs libraries", "make static"]);
     assert!(!to.exists());
 }
 

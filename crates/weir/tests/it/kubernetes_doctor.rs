@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::start;
-use crate::place::Place;
 use crate::program::{HasAll, run, wait_until};
+use crate::sandbox::Sandbox;
 
 /// Objects with faults that the doctor has to find.
 const CHECKED: &str = r#"
@@ -92,23 +92,23 @@ spec:
 "#;
 
 /// Returns the output for a pod with whole CPUs: the pod's own CPUs take precedence over the kubelet's policy.
-pub(crate) fn cpus_of_a_whole_pod(test: &Test, place: &Place) -> String {
+pub(crate) fn cpus_of_a_whole_pod(test: &Test, sandbox: &Sandbox) -> String {
     test.kubectl("apply --filename -", WHOLE);
     test.kubectl("wait --for=condition=Ready --timeout=60s pod/whole", "");
     let line = "doctor --on kubernetes:weir-test/default --selector app=whole";
-    let shown = start(test, place, line).end().with_code(0).stdout;
+    let shown = start(test, sandbox, line).end().with_code(0).stdout;
     test.kubectl("delete pod whole --now", "");
     shown.has_none(&["not known: CPUs"]);
     shown
 }
 
 /// Returns the names of the findings.
-fn found(shown: &Value) -> Vec<&str> {
+fn list_findings(shown: &Value) -> Vec<&str> {
     shown["findings"]
         .as_array()
         .into_iter()
         .flatten()
-        .filter_map(|one| one["id"].as_str())
+        .filter_map(|finding| finding["id"].as_str())
         .collect()
 }
 
@@ -138,10 +138,10 @@ spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
 }
 
 pub(crate) fn reads_a_cluster(test: &Test) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     make(test);
     let line = "doctor --on kubernetes:weir-test/checked --connections 1000 --format json";
-    let shown: Value = start(test, &place, line).end().with_code(1).document();
+    let shown: Value = start(test, &sandbox, line).end().with_code(1).document();
     let expected = [
         "node-conntrack-too-small",
         "pods-best-effort",
@@ -155,10 +155,9 @@ pub(crate) fn reads_a_cluster(test: &Test) {
         "cpus-not-pinned",
         "kube-proxy-iptables",
     ];
-    assert_eq!(found(&shown), expected);
+    assert_eq!(list_findings(&shown), expected);
     assert_eq!(shown["unread"], Value::Array(Vec::new()));
-    let sysctls = shown["findings"][4]["evidence"].to_string();
-    sysctls.has_all(&[
+    shown["findings"][4]["evidence"].to_string().has_all(&[
         "forbidden sysctl",
         "net.core.somaxconn = 4096",
         "no others than the safe ones",
@@ -170,13 +169,12 @@ pub(crate) fn reads_a_cluster(test: &Test) {
     let done = test.command(&words[0]).args(&words[1..]).output().expect("kubectl");
     assert!(done.status.success(), "{done:?}");
     let line = "doctor --on kubernetes:weir-test/checked --selector app=web --format json";
-    let shown: Value = start(test, &place, line).end().with_code(0).document();
+    let shown: Value = start(test, &sandbox, line).end().with_code(0).document();
     let expected =
         ["pods-best-effort", "vertically-autoscaled", "evictions-refused", "kube-proxy-iptables"];
-    assert_eq!(found(&shown), expected);
-    tells_what_it_may_not_read(test, &place);
-    let shown = cpus_of_a_whole_pod(test, &place);
-    shown.has_all(&[
+    assert_eq!(list_findings(&shown), expected);
+    tells_what_it_may_not_read(test, &sandbox);
+    cpus_of_a_whole_pod(test, &sandbox).has_all(&[
         "[cpus-not-pinned]",
         "(Cpus_allowed_list) and asks for 1",
         "cpuManagerPolicy none",
@@ -186,14 +184,13 @@ pub(crate) fn reads_a_cluster(test: &Test) {
 }
 
 /// Checks that a user who may only read pods is shown what is left out.
-fn tells_what_it_may_not_read(test: &Test, place: &Place) {
+fn tells_what_it_may_not_read(test: &Test, sandbox: &Sandbox) {
     let line = "doctor --on kubernetes:weir-guest/checked";
-    let refused = start(test, place, line).end().with_code(1);
-    refused.stderr.has("cannot list pods");
+    start(test, sandbox, line).end().with_code(1).stderr.has("cannot list pods");
     let rights = run("kube rights guest --namespace checked").with_code(0).stdout;
     test.kubectl("apply --filename -", &rights);
-    let shown = start(test, place, line).end().with_code(0).stdout;
+    let shown = start(test, sandbox, line).end().with_code(0).stdout;
     shown.has_all(&["[pods-best-effort]", "not known: node weir-node", "nothing was changed"]);
     let nobody = "doctor --on kubernetes:weir-test/checked --selector app=shop";
-    start(test, place, nobody).end().did_nothing(2, &["no such pods in namespace checked"]);
+    start(test, sandbox, nobody).end().did_nothing(2, &["no such pods in namespace checked"]);
 }

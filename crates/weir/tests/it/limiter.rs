@@ -10,8 +10,8 @@ use weir_model::record::{ConfirmationRecord, Phase, Record};
 use weir_record::Run;
 
 use crate::origin;
-use crate::place::Place;
-use crate::program::{HasAll, Running, in_three_tries, wait_until, within};
+use crate::program::{HasAll, Running, flat, in_three_tries, wait_until, within};
+use crate::sandbox::Sandbox;
 
 /// Longest time of a run with its proof, even on a crowded machine.
 const PROVEN: Duration = Duration::from_secs(240);
@@ -37,51 +37,54 @@ blocks: {slice: 100ms, at-least: 6}
 fn what_limits_an_arm_is_named_and_proven_by_turning_it() {
     let (closed, open) = (("closed: true", "rate"), ("rate: 400", "response-p99"));
     thread::scope(|scope| {
-        scope.spawn(|| in_three_tries(|| is_proven(open, Some(400.0))));
-        in_three_tries(|| is_proven(closed, None));
+        scope.spawn(|| in_three_tries(|| assert_proven(open, Some(400.0))));
+        in_three_tries(|| assert_proven(closed, None));
     });
 }
 
 /// Checks the proof of the arm's limiter under a load, by a trial at this rate.
-fn is_proven((load, metric): (&str, &str), rate: Option<f64>) {
-    let place = Place::new();
-    place.write("study.yaml", &STUDY.replace("LOAD", load).replace("METRIC", metric));
-    let mut weir = place.weir(&["run", "study.yaml", "--confirm", "--out", "a run"]);
+fn assert_proven((load, metric): (&str, &str), rate: Option<f64>) {
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", &STUDY.replace("LOAD", load).replace("METRIC", metric));
+    let mut weir = sandbox.weir(&["run", "study.yaml", "--confirm", "--out", "a run"]);
     let ended = Running::start(&mut weir).end_within(PROVEN).with_code(0);
-    place.assert_clean();
+    sandbox.assert_clean();
     ended.stderr.has_all(&[
         "Each arm has the load alone now, to see what limits it",
         "Confirming what limits stock: server_maxconn at 16",
     ]);
-    let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    flat.has_all(&[
+    flat(&ended.stdout).has_all(&[
         " requests wait in HAProxy for a connection to a server (strong evidence).",
         "Confirmed: with server_maxconn at 16 it carries ",
         "What to do: raise the server's maxconn",
     ]);
-    let run = place.records();
+    let run = sandbox.records();
     let observed = run.trials_in(|phase| phase == Phase::Observation);
     assert!(observed.count() >= 2);
     let confirmed = run.records.iter().find_map(|record| match record {
-        Record::Confirmation(one) if one.turned.contains_key("server_maxconn") => Some(one),
+        Record::Confirmation(confirmation)
+            if confirmation.turned.contains_key("server_maxconn") =>
+        {
+            Some(confirmation)
+        }
         _ => None,
     });
     let confirmed: &ConfirmationRecord = confirmed.expect("it was turned");
     assert!(confirmed.confirmed, "{confirmed:?}");
     assert!(confirmed.ratio.is_some_and(|(ratio, _)| ratio > 2.0), "{confirmed:?}");
-    let proof = Run::read(&place.path("a run/confirm-1")).expect("its run");
+    let proof = Run::read(&sandbox.path("a run/confirm-1")).expect("its run");
     let [load] = &proof.header.study.loads[..] else { panic!("{:?}", proof.header.study.loads) };
     assert_eq!(load.main.rate(), rate);
-    let findings = place.ends("report 'a run' --format json").with_code(0);
+    let findings = sandbox.call("report 'a run' --format json").with_code(0);
     let findings: Value = serde_json::from_str(&findings.stdout).expect("JSON");
     let limiter = &findings["limiters"][0]["judgement"];
     assert_eq!(limiter["findings"][0]["limiter"], "maxconn");
     let ruled_out = limiter["ruled_out"].as_array().expect("a list");
-    for other in ["accept_queue", "ports", "descriptors"] {
-        let is_other = |one: &Value| {
-            one["limiter"] == other && !one["why"].as_array().is_some_and(Vec::is_empty)
-        };
-        assert!(ruled_out.iter().any(is_other), "{other}: {ruled_out:?}");
+    for excluded in ["accept_queue", "ports", "descriptors"] {
+        let is_ruled_out = ruled_out.iter().any(|limiter| {
+            limiter["limiter"] == excluded && !limiter["why"].as_array().is_some_and(Vec::is_empty)
+        });
+        assert!(is_ruled_out, "{excluded}: {ruled_out:?}");
     }
 }
 
@@ -98,11 +101,11 @@ blocks: {slice: 100ms, at-least: 6}
 
 #[test]
 fn how_an_arm_s_own_resources_grow_with_the_rate_is_told_of_a_matrix() {
-    let place = Place::new();
-    place.write("study.yaml", RATES);
-    let ended = place.ends("run study.yaml --samples off --full --out 'a run'").with_code(0);
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", RATES);
+    let ended = sandbox.call("run study.yaml --samples off --full --out 'a run'").with_code(0);
     ended.stdout.has("Does everything grow with the load?");
-    let findings = place.ends("report 'a run' --format json").with_code(0);
+    let findings = sandbox.call("report 'a run' --format json").with_code(0);
     let findings: Value = serde_json::from_str(&findings.stdout).expect("JSON");
     let growth = findings["growth"].as_array().expect("a list");
     let [growth] = &growth[..] else { panic!("of the baseline alone: {growth:?}") };
@@ -110,64 +113,63 @@ fn how_an_arm_s_own_resources_grow_with_the_rate_is_told_of_a_matrix() {
     assert_eq!(growth["loads"].as_array().map(Vec::len), Some(5));
     assert_eq!(growth["in_turns"], true);
     let resources = growth["resources"].as_array().expect("a list");
-    let of = |quantity: &str| {
-        let mut all = resources.iter();
-        let one = all.find(|one| one["quantity"] == quantity);
-        one.unwrap_or_else(|| panic!("{quantity}: {resources:?}"))
-    };
     // Whatever was carried has its CPU time, its bytes and its sockets; no sample is of one rate.
     for quantity in ["own_cpu", "bytes", "own_sockets"] {
-        let points = of(quantity)["points"].as_array().expect("a list");
+        let points = resource_of(resources, quantity)["points"].as_array().expect("a list");
         assert_eq!(growth["windows"], points.len(), "{quantity}");
         assert!(points.iter().all(|point| point[1].as_f64() > Some(0.0)));
     }
-    assert_eq!(
-        (&of("memory")["linear"], &of("memory")["shape"]),
-        (&Value::Null, &"unknown".into())
-    );
+    let memory = resource_of(resources, "memory");
+    assert_eq!((&memory["linear"], &memory["shape"]), (&Value::Null, &"unknown".into()));
+}
+
+fn resource_of<'r>(resources: &'r [Value], quantity: &str) -> &'r Value {
+    let mut all = resources.iter();
+    all.find(|resource| resource["quantity"] == quantity)
+        .unwrap_or_else(|| panic!("{quantity}: {resources:?}"))
 }
 
 /// Observes the same load while an unrelated program runs on every CPU.
-fn observed_beside_others(place: &Place, url: &str) -> Value {
+fn observe_beside_others(sandbox: &Sandbox, url: &str) -> Value {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let spin = || Command::new("timeout").args(["8", "sh", "-c", "while :; do :; done"]).spawn();
-    let mut others: Vec<_> = (0..cpus).map(|_| spin().expect("a shell")).collect();
+    let mut spinner = Command::new("timeout");
+    spinner.args(["8", "sh", "-c", "while :; do :; done"]);
+    let mut spinners: Vec<_> = (0..cpus).map(|_| spinner.spawn().expect("a shell")).collect();
     let ended =
-        place.ends(&format!("load {url} -c 8 -d 4s --observe --format json -q")).with_code(0);
-    for other in &mut others {
-        other.wait().expect("it ends by itself");
+        sandbox.call(&format!("load {url} -c 8 -d 4s --observe --format json -q")).with_code(0);
+    for spinner in &mut spinners {
+        spinner.wait().expect("it ends by itself");
     }
     serde_json::from_str(&ended.stdout).expect("JSON")
 }
 
 #[test]
 fn a_server_of_somebody_else_s_is_looked_at_by_its_address() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let (_server, at) = origin::start("--delay 20ms --concurrency 1");
     let url = format!("http://{at}/");
     let ended =
-        place.ends(&format!("load {url} -c 8 -d 4s --observe --format json -q")).with_code(0);
-    let found: Value = serde_json::from_str(&ended.stdout).expect("JSON");
-    let limiter = &found["limiter"];
+        sandbox.call(&format!("load {url} -c 8 -d 4s --observe --format json -q")).with_code(0);
+    let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let limiter = &report["limiter"];
     // Its processes were found by its address: it is nearly idle, whoever else has the CPUs.
     let busiest = limiter["evidence"]["quantities"]["proxy_cpus"]["value"].as_f64();
     assert!(busiest.is_some_and(|cpus| cpus < 0.5), "{busiest:?}");
-    let found = observed_beside_others(&place, &url);
-    let known = |quantity: &str| {
-        let value = &found["limiter"]["evidence"]["quantities"][quantity]["value"];
-        value.as_f64().unwrap_or_else(|| panic!("{quantity}: {found:#}"))
-    };
-    within(known("cpu_all"), 0.8..);
-    within(known("cpu_others"), 0.5..);
-    within(known("cpu"), ..0.5);
-    for (load, told) in [
+    let busy_report = observe_beside_others(&sandbox, &url);
+    let [of_all, of_others, of_server] = ["cpu_all", "cpu_others", "cpu"].map(|quantity| {
+        let value = &busy_report["limiter"]["evidence"]["quantities"][quantity]["value"];
+        value.as_f64().unwrap_or_else(|| panic!("{quantity}: {busy_report:#}"))
+    });
+    within(of_all, 0.8..);
+    within(of_others, 0.5..);
+    within(of_server, ..0.5);
+    for (load, words) in [
         ("-d 1s --observe", "--observe: samples are taken every second"),
         ("-d 1s --observe", "-d 10s"),
         ("-d 3h --observe", "two hours at most"),
         ("-d 4s --observe --place origin=x", "--place proxy=HOST"),
     ] {
-        let ended = place.ends(&format!("load {url} {load}")).with_code(2);
-        ended.stderr.has(told);
+        sandbox.call(&format!("load {url} {load}")).with_code(2).stderr.has(words);
     }
 }
 
@@ -197,14 +199,14 @@ fn a_server_in_another_network_namespace_is_found_by_its_address() {
         println!("skipped: only root can make network namespaces");
         return;
     }
-    let place = Place::new();
-    let text = CONTAINED.replace("FOLDER", &place.path("").to_string_lossy());
-    let configuration = place.write("nginx.conf", &text);
+    let sandbox = Sandbox::new();
+    let text = CONTAINED.replace("FOLDER", &sandbox.path("").to_string_lossy());
+    let configuration = sandbox.write("nginx.conf", &text);
     // A namespace ends with its process, and the link with both: the host's own never has it.
     let serve = format!("exec nginx -c {}", configuration.display());
-    let (server, client) = (contained(&serve), contained("exec sleep 120"));
+    let (server, client) = (start_contained(&serve), start_contained("exec sleep 120"));
     let (inside, outside) = (server.pid(), client.pid());
-    link((&server, INSIDE), (&client, OUTSIDE));
+    link(&server, INSIDE, &client, OUTSIDE);
     wait_until("a server that listens", || {
         let sockets = std::fs::read_to_string(format!("/proc/{inside}/net/tcp"));
         sockets.is_ok_and(|sockets| sockets.contains(":1F90 "))
@@ -216,20 +218,20 @@ fn a_server_in_another_network_namespace_is_found_by_its_address() {
     let mut entering = Command::new("nsenter");
     let ended = Running::start(entering.args(load.split(' '))).end().with_code(0);
     server.signal(rustix::process::Signal::TERM);
-    let found: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     for (quantity, expected) in [
         ("proxy_cpus", 0.0..1.0),
         // Beside other load it may have accepted fewer than all eight.
         ("connections", 1.0..9.0),
         ("accepted", 0.0..20.0),
     ] {
-        let value = &found["limiter"]["evidence"]["quantities"][quantity]["value"];
-        within(value.as_f64().unwrap_or_else(|| panic!("{quantity}: {found:#}")), expected);
+        let value = &report["limiter"]["evidence"]["quantities"][quantity]["value"];
+        within(value.as_f64().unwrap_or_else(|| panic!("{quantity}: {report:#}")), expected);
     }
 }
 
 /// Links two network namespaces, which have nothing else, by an address of a small network in each.
-pub(crate) fn link((server, inside): (&Running, &str), (client, outside): (&Running, &str)) {
+pub(crate) fn link(server: &Running, inside: &str, client: &Running, outside: &str) {
     let (to, from) = (server.pid(), client.pid());
     for line in [
         format!("-t {from} -n ip link add w1 type veth peer name w0 netns {to}"),
@@ -244,12 +246,12 @@ pub(crate) fn link((server, inside): (&Running, &str), (client, outside): (&Runn
 }
 
 /// Starts a shell's command in a new network namespace, once that has a loopback interface.
-pub(crate) fn contained(line: &str) -> Running {
+pub(crate) fn start_contained(line: &str) -> Running {
     let line = format!("ip link set lo up && {line}");
     let contained = Running::start(Command::new("unshare").args(["--net", "sh", "-c", &line]));
-    let own = std::fs::read_link("/proc/self/ns/net").ok();
+    let namespace_here = std::fs::read_link("/proc/self/ns/net").ok();
     wait_until("a network namespace", || {
-        std::fs::read_link(format!("/proc/{}/ns/net", contained.pid())).ok() != own
+        std::fs::read_link(format!("/proc/{}/ns/net", contained.pid())).ok() != namespace_here
     });
     contained
 }
@@ -264,7 +266,7 @@ http { access_log off; server { listen 127.0.0.1:PORT; return 200; } }
 ";
 
 /// Counts the open ends of connections of a server's port (proc_pid_net(5), state 01).
-fn established(port: u16) -> usize {
+fn count_established(port: u16) -> usize {
     let table = std::fs::read_to_string("/proc/net/tcp").expect("a table of sockets");
     let port = format!(":{port:04X}");
     table.lines().filter(|line| line.contains(&port) && line.contains(" 01 ")).count()
@@ -273,20 +275,20 @@ fn established(port: u16) -> usize {
 /// Tests a load of more than five seconds, the time between searches for new processes.
 #[test]
 fn workers_that_a_reload_starts_are_counted() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = free.local_addr().expect("its address").port();
     drop(free);
-    let text = RELOADED.replace("FOLDER", &place.path("").to_string_lossy());
-    let configuration = place.write("nginx.conf", &text.replace("PORT", &port.to_string()));
+    let text = RELOADED.replace("FOLDER", &sandbox.path("").to_string_lossy());
+    let configuration = sandbox.write("nginx.conf", &text.replace("PORT", &port.to_string()));
     let server = Running::start(Command::new("nginx").arg("-c").arg(&configuration));
     wait_until("a server that listens", || {
         std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
     });
     let url = format!("http://127.0.0.1:{port}/");
     let load = ["load", &url, "-c", "4", "-R", "100", "-d", "12s", "--observe", "--format", "json"];
-    let mut observed = Running::start(&mut place.weir(&load));
-    observed.wait_until("a load on four connections", |_| established(port) >= 8);
+    let mut observed = Running::start(&mut sandbox.weir(&load));
+    observed.wait_until("a load on four connections", |_| count_established(port) >= 8);
     // On a busy machine its processes are first looked at some time after the load has begun.
     for _ in 0..4 {
         thread::sleep(Duration::from_secs(2));
@@ -294,7 +296,7 @@ fn workers_that_a_reload_starts_are_counted() {
     }
     let ended = observed.end().with_code(0);
     server.signal(rustix::process::Signal::TERM);
-    let found: Value = serde_json::from_str(&ended.stdout).expect("JSON");
-    let begun = &found["limiter"]["evidence"]["quantities"]["processes_begun"]["value"];
-    within(begun.as_f64().unwrap_or_else(|| panic!("{found:#}")), 1.0..);
+    let report: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let begun = &report["limiter"]["evidence"]["quantities"]["processes_begun"]["value"];
+    within(begun.as_f64().unwrap_or_else(|| panic!("{report:#}")), 1.0..);
 }

@@ -9,7 +9,7 @@ use weir_model::load_report::{FORMAT, LoadReport};
 use weir_model::record::Validity;
 use weir_origin::{Origin, OriginConfig};
 
-use crate::faulty::{Faulty, origin};
+use crate::faulty::{Faulty, start_origin};
 use crate::program::{Ended, HasAll, Running, run, wait_until, weir};
 use crate::secure::Nginx;
 
@@ -89,20 +89,20 @@ pub(crate) fn only_error(report: &LoadReport) -> (ErrorKind, &str, u64) {
 #[test]
 fn the_document_agrees_with_what_the_server_counted() {
     for io in ["epoll", "auto"] {
-        let origin = origin();
+        let origin = start_origin();
         let report = origin.reported(&format!("--io {io} -n 1000 -c 7 -t 2"));
-        let seen = origin.counters(0);
+        let counters = origin.counters(0);
         assert_eq!(report.format, FORMAT);
         assert_eq!(report.outcome, "complete");
         assert_eq!(report.counts.completed_whole, 1000);
-        assert_eq!(seen.requests, 1000);
+        assert_eq!(counters.requests, 1000);
         assert_eq!(report.response_time.count, 1000);
-        assert_eq!(report.counts.received_bytes, seen.sent_bytes);
+        assert_eq!(report.counts.received_bytes, counters.sent_bytes);
         assert_eq!(report.counts.content_bytes, 1000 * 1024);
         assert_eq!(only_status(&report), (200, 1000));
         assert_eq!((report.counts.connected, report.counts.reconnects), (7, 0));
         // One more: weir looks first whether anybody is there.
-        assert_eq!(report.counts.connects + 1, seen.connections);
+        assert_eq!(report.counts.connects + 1, counters.connections);
         assert!(report.errors.is_empty(), "{:?}", report.errors);
         assert_eq!(report.load.requests, Some(1000));
         assert_eq!(report.load.cpus.len(), 2);
@@ -111,17 +111,16 @@ fn the_document_agrees_with_what_the_server_counted() {
 
 #[test]
 fn every_format_says_what_happened() {
-    let origin = origin();
-    let load = |more: &str| {
-        let ended = origin.load(&format!("-q -n 200 -c 2 -t 1 {more}")).with_code(0);
-        assert_eq!(ended.stderr, "", "{more}");
-        ended.stdout
-    };
-    let text = load("");
+    let origin = start_origin();
+    let [text, with_quantiles, wrk2, hgrm] =
+        ["", "-L", "--format wrk2", "--format hgrm"].map(|more| {
+            let ended = origin.load(&format!("-q -n 200 -c 2 -t 1 {more}")).with_code(0);
+            assert_eq!(ended.stderr, "", "{more}");
+            ended.stdout
+        });
     text.has_all(&["GET http://", "2 connections", "2xx 200", "errors        none"]);
     text.has_none(&["quantile"]);
-    load("-L").has("\n  quantile ");
-    let wrk2 = load("--format wrk2");
+    with_quantiles.has("\n  quantile ");
     assert!(wrk2.starts_with("Running "), "{wrk2}");
     wrk2.has_all(&[
         "  1 threads and 2 connections\n",
@@ -129,14 +128,13 @@ fn every_format_says_what_happened() {
         "  200 requests in ",
         "\nRequests/sec: ",
     ]);
-    let hgrm = load("--format hgrm");
     hgrm.has_all(&["Value     Percentile TotalCount", "#[Max     ="]);
     assert_eq!(origin.counters(0).requests, 4 * 200);
 }
 
 #[test]
 fn an_open_loop_sends_what_it_intended() {
-    let origin = origin();
+    let origin = start_origin();
     let report = origin.reported("-R 500 -d 1s -c 4 -t 1");
     assert_eq!(report.load.arrivals, Arrivals::Constant { rate: 500.0 });
     assert_eq!(report.rates.intended, Some(500.0));
@@ -149,7 +147,7 @@ fn an_open_loop_sends_what_it_intended() {
 
 #[test]
 fn ramp_up_is_not_measured() {
-    let origin = origin();
+    let origin = start_origin();
     let report = origin.reported("-R 400 --ramp-up 500ms -d 500ms -c 2 -t 1");
     assert_eq!((report.phases.ramp_up, report.phases.sustain), (0.5, 0.5));
     assert_eq!(report.counts.due, 200);
@@ -164,34 +162,36 @@ fn the_request_is_as_asked_for() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "from a file").unwrap();
     let url = format!("{}a/b?q=1", peer.url());
-    let load = |more: &[&str]| {
-        let always = ["load", "-q", "-n", "1", "-c", "1", url.as_str()];
-        Running::start(&mut weir(always.iter().chain(more))).end().with_code(0);
-        peer.texts().pop().expect("a request")
-    };
-    let plain = load(&[]);
+    let plain = send_one(&peer, &url, &[]);
     assert!(plain.starts_with("GET /a/b?q=1 HTTP/1.1\r\n"), "{plain}");
     let host = url.split('/').nth(2).unwrap();
     assert!(plain.contains(&format!("\r\nHost: {host}\r\n")), "{plain}");
-    let fields = load(&["-H", "X-One: 1", "-H", "Host: example.test", "-m", "DELETE"]);
+    let fields =
+        send_one(&peer, &url, &["-H", "X-One: 1", "-H", "Host: example.test", "-m", "DELETE"]);
     assert!(fields.starts_with("DELETE "), "{fields}");
     fields.has_all(&["\r\nX-One: 1\r\n", "\r\nHost: example.test\r\n"]);
     let hosts = fields.to_lowercase().matches("\r\nhost:").count();
     assert_eq!(hosts, 1, "{fields}");
-    let post = load(&["-m", "POST", "-b", "a body"]);
+    let post = send_one(&peer, &url, &["-m", "POST", "-b", "a body"]);
     assert!(post.starts_with("POST "), "{post}");
     assert!(post.contains("\r\nContent-Length: 6\r\n"), "{post}");
     assert!(post.ends_with("\r\n\r\na body"), "{post}");
     let path = file.path().to_str().unwrap();
-    let post = load(&["-m", "POST", "--content-file", path]);
+    let post = send_one(&peer, &url, &["-m", "POST", "--content-file", path]);
     assert!(post.ends_with("\r\n\r\nfrom a file"), "{post}");
-    let empty = load(&["-m", "POST"]);
+    let empty = send_one(&peer, &url, &["-m", "POST"]);
     assert!(empty.contains("\r\nContent-Length: 0\r\n"), "{empty}");
+}
+
+fn send_one(peer: &Faulty, url: &str, more: &[&str]) -> String {
+    let always = ["load", "-q", "-n", "1", "-c", "1", url];
+    Running::start(&mut weir(always.iter().chain(more))).end().with_code(0);
+    peer.texts().pop().expect("a request")
 }
 
 #[test]
 fn head_has_no_content() {
-    let origin = origin();
+    let origin = start_origin();
     let report = origin.reported("-m HEAD -n 50 -c 1");
     assert_eq!(report.target.method, "HEAD");
     assert_eq!(report.counts.completed_whole, 50);
@@ -210,7 +210,7 @@ fn over_ipv6() {
 
 #[test]
 fn the_result_goes_where_it_was_asked_for() {
-    let origin = origin();
+    let origin = start_origin();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("result.json");
     let to = file.display();
@@ -223,7 +223,7 @@ fn the_result_goes_where_it_was_asked_for() {
 
 #[test]
 fn an_interruption_ends_the_trial_and_not_the_report() {
-    let origin = origin();
+    let origin = start_origin();
     for (format, words) in [("text", "then interrupted"), ("json", "\"interrupted\"")] {
         let before = origin.counters(0).requests;
         let line = format!("load -d 1h -c 2 -t 1 --format {format} {}", origin.url());
@@ -243,7 +243,7 @@ fn an_interruption_ends_the_trial_and_not_the_report() {
 
 #[test]
 fn an_interruption_before_anything_is_measured_leaves_no_figures() {
-    let origin = origin();
+    let origin = start_origin();
     for io in ["epoll", "uring"] {
         let before = origin.counters(0).requests;
         let line = "load -d 1h --ramp-up 1m -R 60000 -c 2 -t 1 --format json --io";
@@ -285,13 +285,12 @@ fn an_interruption_while_connections_open_ends_it_too() {
     let load = Running::start(&mut weir(line.split_whitespace()));
     wait_until_thread(&load, "weir-load");
     load.signal(Signal::TERM);
-    let ended = load.end();
-    ended.with_code(130).says(&["interrupted"]);
+    load.end().with_code(130).says(&["interrupted"]);
 }
 
 #[test]
 fn who_has_read_enough_is_no_error_and_a_full_disk_is() {
-    let origin = origin();
+    let origin = start_origin();
     let mut command = weir(["load", "-q", "-n", "5", "-c", "1", &origin.url()]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -311,10 +310,9 @@ fn who_has_read_enough_is_no_error_and_a_full_disk_is() {
 
 #[test]
 fn a_wrk2_users_command_line_works_unchanged() {
-    let origin = origin();
+    let origin = start_origin();
     let wrk2 = "-t2 -c20 -d1s -R200 --latency --timeout 2s -H Accept:*/*";
-    let text = origin.load(wrk2).with_code(0).stdout;
-    text.has_all(&["200.0 requests/s intended", "quantile"]);
+    origin.load(wrk2).with_code(0).stdout.has_all(&["200.0 requests/s intended", "quantile"]);
     let same = origin.load(&format!("--format wrk2 {wrk2}")).with_code(0);
     let spectrum = "Detailed Percentile spectrum:";
     same.stdout.has_all(&["  2 threads and 20 connections\n", spectrum]);

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use rustix::process::Signal;
 use weir_model::calibration::{Calibration, FORMAT};
-use weir_model::load_report::LoadReport;
+use weir_model::load_report::{GeneratorReport, LoadReport};
 
-use crate::faulty::origin;
+use crate::faulty::start_origin;
 use crate::load::{Server, wait_until_thread};
 use crate::program::{Ended, HasAll, Running, weir};
 
@@ -18,37 +18,37 @@ fn with_cache(cache: &Path, line: &str) -> Ended {
 #[test]
 fn a_calibration_is_remembered_and_used() {
     let cache = tempfile::tempdir().expect("a folder");
-    let origin = origin();
+    let origin = start_origin();
     let url = origin.url();
-    let load = |more: &str| {
-        let line = format!("load -q --format json -n 200 -c 4 -t 1 --io epoll {more} {url}");
-        let ended = with_cache(cache.path(), &line).with_code(0);
-        let report: LoadReport = ended.document();
-        report.generator
-    };
-    assert_eq!(load("").self_capacity, None);
+    assert_eq!(generator_of(cache.path(), &url, "").self_capacity, None);
 
     let line = "load --calibrate -d 60ms -q --format json";
     let ended = with_cache(cache.path(), line).with_code(0);
-    let made: Calibration = ended.document();
-    assert_eq!(made.format, FORMAT);
-    let epoll = made.way("epoll").expect("epoll works everywhere");
+    let calibration: Calibration = ended.document();
+    assert_eq!(calibration.format, FORMAT);
+    let epoll = calibration.way("epoll").expect("epoll works everywhere");
     assert!(epoll.request_ns > 0.0 && epoll.floor_ns > 0.0, "{epoll:?}");
     assert!((epoll.capacity * epoll.request_ns / 1e9 - 1.0).abs() < 1e-9);
     assert_eq!(epoll.lag.last().map(|(quantile, _)| *quantile), Some(1.0));
 
-    let known = load("");
-    assert_eq!(known.self_capacity, Some(epoll.capacity));
-    assert_eq!(known.io, "epoll");
+    let generator = generator_of(cache.path(), &url, "");
+    assert_eq!(generator.self_capacity, Some(epoll.capacity));
+    assert_eq!(generator.io, "epoll");
     // It says nothing about other loads.
-    assert_eq!(load("--connection per-request").self_capacity, None);
-    assert_eq!(load("--pipeline 4").self_capacity, None);
+    assert_eq!(generator_of(cache.path(), &url, "--connection per-request").self_capacity, None);
+    assert_eq!(generator_of(cache.path(), &url, "--pipeline 4").self_capacity, None);
 
     // Another machine's, or another version's, is none.
     let file = cache.path().join("weir/calibration.json");
     let text = std::fs::read_to_string(&file).expect("it was remembered");
-    std::fs::write(&file, text.replace(&made.machine, "another")).expect("it is changed");
-    assert_eq!(load("").self_capacity, None);
+    std::fs::write(&file, text.replace(&calibration.machine, "another")).expect("it is changed");
+    assert_eq!(generator_of(cache.path(), &url, "").self_capacity, None);
+}
+
+fn generator_of(cache: &Path, url: &str, more: &str) -> GeneratorReport {
+    let line = format!("load -q --format json -n 200 -c 4 -t 1 --io epoll {more} {url}");
+    let report: LoadReport = with_cache(cache, &line).with_code(0).document();
+    report.generator
 }
 
 #[test]
@@ -81,14 +81,14 @@ fn people_are_told_what_it_means() {
 fn the_floor_is_counted_by_the_server_too() {
     for io in ["epoll", "auto"] {
         // One of its own each: what the load before left unread may be counted late.
-        let origin = origin();
+        let origin = start_origin();
         let url = origin.url();
         let mut command = weir(["load", "--floor", "-d", "200ms", "-c", "5", "--io", io, &url]);
         let ended = Running::start(&mut command).end().with_code(0);
-        let said: serde_json::Value = ended.document();
-        let counted = said["counts"]["completed"].as_u64().expect("a count");
-        let seen = origin.counters(0).requests;
+        let floor: serde_json::Value = ended.document();
+        let counted = floor["counts"]["completed"].as_u64().expect("a count");
+        let requests = origin.counters(0).requests;
         // Those in flight at the end were sent and are not counted.
-        assert!(counted > 0 && (counted..=counted + 5).contains(&seen), "{counted} {seen}");
+        assert!(counted > 0 && (counted..=counted + 5).contains(&requests), "{counted} {requests}");
     }
 }

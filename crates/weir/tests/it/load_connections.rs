@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use weir_model::load::{ErrorCount, ErrorKind};
+use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
 use crate::faulty::{After, Faulty, RIGHT, Victim};
@@ -35,11 +35,11 @@ fn a_server_that_does_not_read() {
 
 /// Checks that every request was answered or failed. An error of opening a connection costs no request.
 #[track_caller]
-fn accounted(report: &LoadReport, asked: u64) {
+fn assert_accounted(report: &LoadReport, requests: u64) {
     let (errors, none) = (&report.errors, ErrorKind::Connect);
-    let failed = errors.iter().filter(|error| error.kind != none);
-    let failed: u64 = failed.map(|error| error.count).sum();
-    assert_eq!(report.counts.completed_whole + failed, asked, "{errors:?}");
+    let failed: u64 =
+        errors.iter().filter(|error| error.kind != none).map(|error| error.count).sum();
+    assert_eq!(report.counts.completed_whole + failed, requests, "{errors:?}");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn every_second_connection_is_closed_at_once() {
             let server = Faulty::connections(2, fault);
             let report = server.reported(&format!("{load} -c 4 -t 1 -H Connection:close"));
             assert!(server.faults() > 0, "{load}");
-            accounted(&report, ASKED);
+            assert_accounted(&report, ASKED);
             let mut errors = report.errors.iter();
             assert_eq!(errors.find(|error| !kinds.contains(&error.kind)), None);
             assert!(report.counts.completed_whole > 0, "{load}");
@@ -67,10 +67,10 @@ fn every_connection_is_closed_at_once() {
     let server = Faulty::connections(1, Victim::half_close);
     let (report, ended) = server.report(&format!("-n {ASKED} -c 4 -t 1"));
     let (kind, words) = CLOSED_UNANSWERED;
-    let said = format!("not one request was answered: {words}");
-    ended.with_code(1).says(&[&said]);
+    let message = format!("not one request was answered: {words}");
+    ended.with_code(1).says(&[&message]);
     assert_eq!(only_error(&report), (kind, words, ASKED));
-    assert_eq!(server.seen(), 0, "it never read one");
+    assert_eq!(server.request_count(), 0, "it never read one");
 }
 
 #[test]
@@ -82,12 +82,12 @@ fn a_backlog_that_overflows() {
         let errors = &report.errors;
         // The kernel has room for two or three of the eight.
         let words = "Connection timed out (os error 110)";
-        let refused = |error: &ErrorCount| error.kind == ErrorKind::Connect && error.words == words;
-        assert!(errors.iter().any(refused), "{errors:?}");
+        let mut kinds = errors.iter().map(|error| (error.kind, &*error.words));
+        assert!(kinds.any(|kind| kind == (ErrorKind::Connect, words)), "{errors:?}");
         within(report.counts.completed_whole, 2 * Away::AFTER + 1..);
         assert!(report.counts.reconnects > 0);
         if report.counts.due == 0 {
-            accounted(&report, 1000);
+            assert_accounted(&report, 1000);
         }
     }
 }
@@ -110,8 +110,9 @@ impl Away {
         // It ends with the program; nobody waits for it.
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (seen, back) = &*state;
-                if seen.load(Ordering::Relaxed) >= Away::AFTER && !back.load(Ordering::Relaxed) {
+                let (accepted, back) = &*state;
+                if accepted.load(Ordering::Relaxed) >= Away::AFTER && !back.load(Ordering::Relaxed)
+                {
                     thread::sleep(Duration::from_millis(400));
                     back.store(true, Ordering::Relaxed);
                 }
@@ -122,10 +123,10 @@ impl Away {
         Away { address }
     }
 
-    fn serve(mut stream: TcpStream, seen: &AtomicU64, back: &AtomicBool) {
+    fn serve(mut stream: TcpStream, accepted: &AtomicU64, back: &AtomicBool) {
         let mut buffer = [0; 4096];
         while let Ok(1..) = stream.read(&mut buffer) {
-            let number = seen.fetch_add(1, Ordering::Relaxed);
+            let number = accepted.fetch_add(1, Ordering::Relaxed);
             let away = number >= Away::AFTER && !back.load(Ordering::Relaxed);
             if away || stream.write_all(RIGHT).is_err() {
                 return;

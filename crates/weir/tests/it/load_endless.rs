@@ -46,8 +46,8 @@ fn a_flood_does_not_keep_a_trial_from_ending() {
                 assert!(count <= given_up, "{load}");
             }
             if report.counts.due > 0 {
-                let known = report.counts.completed_whole + given_up + report.censored.queued;
-                assert_eq!(known, report.counts.due, "{load}");
+                let accounted = report.counts.completed_whole + given_up + report.censored.queued;
+                assert_eq!(accounted, report.counts.due, "{load}");
             }
         }
     }

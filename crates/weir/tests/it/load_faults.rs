@@ -10,7 +10,7 @@ use std::time::Duration;
 use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
-use crate::faulty::{After, Faulty, RIGHT_CONTENT, Victim, origin};
+use crate::faulty::{After, Faulty, RIGHT_CONTENT, Victim, start_origin};
 use crate::load::{Error, Server, only_error};
 use crate::load_endless::flood;
 use crate::program::{HasAll, Running, behind, row, within};
@@ -65,7 +65,7 @@ pub(crate) fn meet(
         let (report, ended) = server.report(&format!("{load} -c 4 -t 1 {more} {timeout}"));
         assert_eq!(ended.with_code(0).stderr, "", "{load}");
         assert_eq!(report.outcome, "complete", "{load}");
-        assert_eq!((server.faults(), server.seen()), (FAULTS, ASKED), "{load}");
+        assert_eq!((server.faults(), server.request_count()), (FAULTS, ASKED), "{load}");
         check(&report);
     }
 }
@@ -77,7 +77,7 @@ fn faulty(does: Does, bytes: &'static [u8]) -> impl Fn() -> Faulty {
 
 /// Checks that every fault is one error of this kind, and costs one answer.
 #[track_caller]
-pub(crate) fn lost(report: &LoadReport, (kind, words): Error) {
+pub(crate) fn assert_lost(report: &LoadReport, (kind, words): Error) {
     assert_eq!(only_error(report), (kind, words, FAULTS));
     let answered = ASKED - FAULTS;
     assert_eq!(report.counts.completed_whole, answered);
@@ -87,8 +87,8 @@ pub(crate) fn lost(report: &LoadReport, (kind, words): Error) {
     assert_eq!((status, count, report.statuses.len()), (200, answered, 1));
     let of_seconds: u64 = report.over_time.iter().map(|second| second.errors).sum();
     assert_eq!(of_seconds, FAULTS, "the figures over time know of them");
-    let seen = &report.validity;
-    assert!(!seen.is_empty(), "a fifth has failed, and nobody minds");
+    let reasons = &report.validity;
+    assert!(!reasons.is_empty(), "a fifth has failed, and nobody minds");
 }
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n";
@@ -135,7 +135,7 @@ fn long_field(victim: &mut Victim, field: &[u8]) -> After {
 fn a_fault_is_counted_by_its_kind_and_in_the_words_of_whoever_noticed_it() {
     for (name, does, bytes, error) in LOST {
         meet(name, "", faulty(does, bytes), |report| {
-            lost(report, error);
+            assert_lost(report, error);
             assert!(report.counts.reconnects >= FAULTS - 4);
         });
     }
@@ -175,7 +175,7 @@ fn stalled(report: &LoadReport) {
     assert_eq!(report.censored.in_flight, FAULTS);
     assert!(report.censored.oldest_ns >= 1_000_000_000);
     if report.counts.due == 0 {
-        return lost(report, TIMEOUT);
+        return assert_lost(report, TIMEOUT);
     }
     // An open loop's last ones may still be in flight when the drain is over: censored, and no errors.
     assert_eq!(report.counts.completed_whole, ASKED - FAULTS);
@@ -263,7 +263,7 @@ fn few_tasks(most: u32) -> String {
 
 #[test]
 fn a_thread_that_cannot_start_is_the_end_and_no_bug() {
-    let server = origin();
+    let server = start_origin();
     let mut ended_early = 0;
     // Of four threads that send, and some beside them.
     for most in 2..=9 {
@@ -271,14 +271,14 @@ fn a_thread_that_cannot_start_is_the_end_and_no_bug() {
         let line = format!("load -t 4 -c 8 -d 200ms {}", server.url());
         let ended = Running::start(&mut behind(&few_tasks(most), &line)).end();
         ["pids/", ""]
-            .map(|of| format!("/sys/fs/cgroup/{of}weir-few-{most}"))
+            .map(|tree| format!("/sys/fs/cgroup/{tree}weir-few-{most}"))
             .iter()
             .for_each(|group| drop(fs::remove_dir(group)));
         let code = ended.code;
         assert!(matches!(code, Some(0 | 1)), "{code:?}: {}", ended.stderr);
         if code == Some(1) {
             ended_early += 1;
-            let ended = ended.says(&["Resource temporarily unavailable"]);
+            ended.stderr.has("Resource temporarily unavailable");
             ended.stderr.has_none(&["a bug in weir"]);
         }
     }
@@ -289,12 +289,11 @@ fn a_thread_that_cannot_start_is_the_end_and_no_bug() {
 
 #[test]
 fn limits_of_the_process_are_errors_or_an_orderly_end() {
-    let server = origin();
+    let server = start_origin();
     let folder = tempfile::tempdir().expect("a folder");
     let result = folder.path().join("result.json");
     let line = format!("load -q -n 1 -o {} {}", result.display(), server.url());
-    let ended = Running::start(&mut behind("ulimit -f 0", &line)).end();
-    ended.with_code(1).says(&["File too large"]);
+    Running::start(&mut behind("ulimit -f 0", &line)).end().with_code(1).says(&["File too large"]);
     // Of CPU time, softly: what was measured until then is reported.
     let line = format!("load -q -c 8 -d 60s {}", server.url());
     let ended = Running::start(&mut behind("ulimit -S -t 1", &line)).end();

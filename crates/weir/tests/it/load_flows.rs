@@ -8,13 +8,13 @@ use weir_model::load_report::LoadReport;
 use weir_model::record::Validity;
 use weir_origin::Origin;
 
-use crate::faulty::{Faulty, origin};
+use crate::faulty::{Faulty, start_origin};
 use crate::load::{Server, report, reported};
 use crate::program::{HasAll, Running, behind, row, wait_until, within};
 use crate::secure::{Authority, Nginx};
 
 /// Options for both kernel interfaces, which must behave alike.
-const WAYS: [&str; 2] = ["--io epoll", "--io auto"];
+const IO_FLAGS: [&str; 2] = ["--io epoll", "--io auto"];
 
 fn rules(report: &LoadReport) -> Vec<&str> {
     report.validity.iter().map(|reason| reason.rule.as_str()).collect()
@@ -22,16 +22,16 @@ fn rules(report: &LoadReport) -> Vec<&str> {
 
 #[test]
 fn a_connection_for_each_request() {
-    for way in WAYS {
-        let origin = origin();
-        let report = origin.reported(&format!("{way} -n 300 -c 8 -t 2 --connection per-request"));
+    for io in IO_FLAGS {
+        let origin = start_origin();
+        let report = origin.reported(&format!("{io} -n 300 -c 8 -t 2 --connection per-request"));
         assert_eq!(report.load.lifetime, Lifetime::Request);
         assert_eq!(report.counts.completed_whole, 300, "{:?}", report.errors);
         assert_eq!(report.counts.connects, 300);
         assert_eq!(report.connect_time.count, 300);
-        let seen = origin.counters(0);
+        let counters = origin.counters(0);
         // One more: weir looks first whether anybody is there.
-        assert_eq!((seen.requests, seen.connections), (300, 301));
+        assert_eq!((counters.requests, counters.connections), (300, 301));
         // The handshake is part of the response.
         assert!(report.response_time.min >= report.connect_time.min);
         assert!(report.errors.is_empty(), "{:?}", report.errors);
@@ -43,8 +43,8 @@ fn who_sends_one_request_says_so_unless_told_otherwise() {
     let peer = Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     peer.load("-q -n 1 -c 1 -t 1 --connection 1").with_code(0);
     assert!(peer.texts()[0].contains("\r\nConnection: close\r\n"));
-    let kept = "-q -n 1 -c 1 -t 1 --connection per-request -H Connection:keep-alive";
-    peer.load(kept).with_code(0);
+    let options = "-q -n 1 -c 1 -t 1 --connection per-request -H Connection:keep-alive";
+    peer.load(options).with_code(0);
     assert!(peer.texts()[1].contains("\r\nConnection: keep-alive\r\n"));
 }
 
@@ -73,7 +73,7 @@ fn a_close_by_reset_leaves_time_wait_on_neither_side_and_is_said() {
                 Close::Reset => "--close reset",
             };
             // Servers of their own: what rests at their ports is this load's.
-            let (clear, secure) = (origin(), Nginx::start(&authority, ""));
+            let (clear, secure) = (start_origin(), Nginx::start(&authority, ""));
             let both = [
                 (clear.addresses()[0].port(), clear.url()),
                 (secure.address.port(), format!("--ca {} {}", authority.file(), secure.url())),
@@ -86,25 +86,24 @@ fn a_close_by_reset_leaves_time_wait_on_neither_side_and_is_said() {
                 assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
                 assert_eq!(report.load.close, close, "{line}");
                 // Of 40 connections at least; and two at most of those who look whether anybody is there.
-                let rest = waiting(port);
-                assert_eq!(rest > 2, close == Close::Fin, "{line}: {rest}");
+                let sockets = waiting(port);
+                assert_eq!(sockets > 2, close == Close::Fin, "{line}: {sockets}");
             }
         }
     }
-    let people = origin().load("-n 8 -c 4 -t 1 --connection per-request --close reset");
-    let said = "4 connections at a time, one for each request, closed by a RESET";
-    people.with_code(0).stdout.has(said);
+    let people = start_origin().load("-n 8 -c 4 -t 1 --connection per-request --close reset");
+    let reset_words = "4 connections at a time, one for each request, closed by a RESET";
+    people.with_code(0).stdout.has(reset_words);
 }
 
 #[test]
 fn connections_are_renewed_after_a_number_of_requests_or_a_time() {
-    for way in WAYS {
-        let origin = origin();
-        let (first, _) = origin.report(&format!("{way} -n 1000 -c 2 -t 1 --connection 100"));
+    for io in IO_FLAGS {
+        let origin = start_origin();
+        let (first, _) = origin.report(&format!("{io} -n 1000 -c 2 -t 1 --connection 100"));
         assert_eq!(first.counts.completed_whole, 1000, "{:?}", first.errors);
         within(first.counts.connects, 10..=12);
-        let (second, _) =
-            origin.report(&format!("{way} -R 200 -d 1s -c 4 -t 1 --connection 250ms"));
+        let (second, _) = origin.report(&format!("{io} -R 200 -d 1s -c 4 -t 1 --connection 250ms"));
         assert!(second.errors.is_empty(), "{:?}", second.errors);
         assert_eq!(second.counts.completed_whole, 200);
         within(second.counts.connects, 8..=20);
@@ -113,9 +112,9 @@ fn connections_are_renewed_after_a_number_of_requests_or_a_time() {
 
 #[test]
 fn held_connections_beside_a_rate_are_one_trial() {
-    for way in WAYS {
-        let origin = origin();
-        let line = format!("{way} -R 300 -d 1s -c 4 -t 2 {}", origin.url());
+    for io in IO_FLAGS {
+        let origin = start_origin();
+        let line = format!("{io} -R 300 -d 1s -c 4 -t 2 {}", origin.url());
         let mut words: Vec<&str> = line.split(' ').collect();
         words.extend(["--flow", "held: -c 500 --connection hold"]);
         words.extend(["--flow", "slow: -c 20 --connection hold:500ms"]);
@@ -133,15 +132,15 @@ fn held_connections_beside_a_rate_are_one_trial() {
         assert_eq!(slow.counts.completed_whole, 40);
         assert_eq!(report.counts.completed_whole, 340);
         assert_eq!(report.load.connections, 524);
-        let seen = origin.counters(0);
+        let counters = origin.counters(0);
         // Three more: weir looks first whether anybody is there, for each flow.
-        assert_eq!((seen.requests, seen.connections), (340, 524 + 3));
+        assert_eq!((counters.requests, counters.connections), (340, 524 + 3));
     }
 }
 
 #[test]
 fn a_server_that_closes_held_connections_is_found_out() {
-    let origin = origin();
+    let origin = start_origin();
     let address = origin.addresses()[0];
     let closer = std::thread::spawn(move || {
         // All of them, and the first look whether anybody is there.
@@ -158,9 +157,9 @@ fn a_server_that_closes_held_connections_is_found_out() {
 
 #[test]
 fn pipelined_requests_are_answered_in_order_and_said_to_be() {
-    for way in WAYS {
-        let origin = origin();
-        let report = origin.reported(&format!("{way} -n 5000 -c 2 -t 1 --pipeline 16"));
+    for io in IO_FLAGS {
+        let origin = start_origin();
+        let report = origin.reported(&format!("{io} -n 5000 -c 2 -t 1 --pipeline 16"));
         assert_eq!(report.counts.completed_whole, 5000, "{:?}", report.errors);
         assert_eq!(report.load.pipeline, 16);
         assert_eq!(origin.counters(0).requests, 5000);
@@ -173,11 +172,11 @@ fn pipelined_requests_are_answered_in_order_and_said_to_be() {
 #[test]
 fn large_content_is_counted_though_it_is_dropped_unseen() {
     const SIZE: u64 = 3_000_000;
-    for way in WAYS {
+    for io in IO_FLAGS {
         let mut config = weir_origin::OriginConfig::new(vec![(Ipv4Addr::LOCALHOST, 0).into()]);
         config.content = weir_origin::Content::text(SIZE);
         let origin = Origin::start(config).expect("the origin server starts");
-        let report = origin.reported(&format!("{way} -n 40 -c 4 -t 1"));
+        let report = origin.reported(&format!("{io} -n 40 -c 4 -t 1"));
         assert_eq!(report.counts.completed_whole, 40, "{:?}", report.errors);
         assert_eq!(report.counts.content_bytes, 40 * SIZE);
         assert_eq!(report.counts.received_bytes, origin.counters(0).sent_bytes);
@@ -187,7 +186,7 @@ fn large_content_is_counted_though_it_is_dropped_unseen() {
 
 #[test]
 fn arrivals_of_every_shape() {
-    let origin = origin();
+    let origin = start_origin();
     let url = origin.url();
     for (flags, due) in [
         ("-R 100..300 -d 1s", 200..=200),
@@ -213,7 +212,7 @@ fn arrivals_of_every_shape() {
 
 #[test]
 fn the_times_of_a_file_are_repeated() {
-    let origin = origin();
+    let origin = start_origin();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("times.txt");
     let times: String = (0..100).map(|k| format!("{:.3}\n", f64::from(k) * 0.02)).collect();
@@ -242,15 +241,15 @@ fn dropped_requests_are_counted_and_doubted() {
 
 #[test]
 fn own_addresses_are_used_in_turn() {
-    for way in WAYS {
+    for io in IO_FLAGS {
         let peer = Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-        let report = peer.reported(&format!("{way} -n 6 -c 6 -t 1 --source 127.0.0.2-127.0.0.4"));
+        let report = peer.reported(&format!("{io} -n 6 -c 6 -t 1 --source 127.0.0.2-127.0.0.4"));
         assert_eq!(report.counts.completed_whole, 6);
-        let mut seen = peer.clients();
-        seen.retain(|address| *address != IpAddr::from(Ipv4Addr::LOCALHOST));
-        seen.sort();
+        let mut clients = peer.clients();
+        clients.retain(|address| *address != IpAddr::from(Ipv4Addr::LOCALHOST));
+        clients.sort();
         let expected = [2, 2, 3, 3, 4, 4].map(|last| IpAddr::from([127, 0, 0, last]));
-        assert_eq!(seen, expected);
+        assert_eq!(clients, expected);
     }
 }
 
@@ -271,7 +270,7 @@ fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
 
 #[test]
 fn more_connections_than_one_table_of_descriptors_holds() {
-    let origin = origin();
+    let origin = start_origin();
     let line = "load -q --format json -d 300ms -c 1000 --connection hold";
     let mut weir = behind("ulimit -n 300", &format!("{line} {}", origin.url()));
     let ended = Running::start(&mut weir).end().with_code(0);
@@ -284,7 +283,7 @@ fn more_connections_than_one_table_of_descriptors_holds() {
 
 #[test]
 fn loads_that_cannot_be() {
-    let origin = origin();
+    let origin = start_origin();
     #[rustfmt::skip]
     let rows = [
         ("--connection sometimes", "--connection: `sometimes` is not a connection policy\nhint: write keep-alive"),
@@ -313,7 +312,7 @@ fn loads_that_cannot_be() {
 
 #[test]
 fn more_connections_than_ports() {
-    let origin = origin();
+    let origin = start_origin();
     origin.load("-c 70000 -t 8 --connection hold").refused(&["-c 70000: ", "\nhint: "]);
     // Nothing but the first look, which a busy origin server may count a moment later.
     wait_until("the first look", || origin.counters(0).connections > 0);

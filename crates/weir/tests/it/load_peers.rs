@@ -46,13 +46,13 @@ fn responses_of_every_framing_are_understood() {
     ];
     for (response, expected) in rows {
         let report = answered(&Faulty::answering(response));
-        let response = response.escape_ascii();
-        assert!(report.errors.is_empty(), "{response}: {:?}", report.errors);
-        let [all] = &report.statuses[..] else { panic!("{response}: {:?}", report.statuses) };
-        assert_eq!(all.count, ASKED, "{response}");
-        let kept = report.counts.reconnects == 0;
-        let seen = (all.status, report.counts.content_bytes / ASKED, kept);
-        assert_eq!(seen, expected, "{response}");
+        let escaped = response.escape_ascii();
+        assert!(report.errors.is_empty(), "{escaped}: {:?}", report.errors);
+        let [all] = &report.statuses[..] else { panic!("{escaped}: {:?}", report.statuses) };
+        assert_eq!(all.count, ASKED, "{escaped}");
+        let is_kept = report.counts.reconnects == 0;
+        let response_seen = (all.status, report.counts.content_bytes / ASKED, is_kept);
+        assert_eq!(response_seen, expected, "{escaped}");
     }
 }
 
@@ -75,9 +75,9 @@ fn a_response_in_single_bytes_with_many_and_long_fields() {
     let response =
         format!("HTTP/1.1 200 OK\r\n{fields}X-Long: {long}\r\nContent-Length: 3\r\n\r\nabc");
     let peer = Faulty::requests(1, move |victim| {
-        let (first, rest) = response.as_bytes().split_at(300);
+        let (first, tail) = response.as_bytes().split_at(300);
         first.chunks(1).all(|byte| victim.send(byte));
-        victim.send(rest);
+        victim.send(tail);
         After::Keep
     });
     let report = answered(&peer);
@@ -113,8 +113,8 @@ fn a_peer_that_never_answers_rightly_is_the_one_error() {
         let stderr = ended.with_code(1).stderr;
         let (kind, words) = error;
         assert_eq!(only_error(&report), (kind, words, ASKED));
-        let said = format!("weir: {}: not one request was answered: ", peer.url());
-        assert!(stderr.starts_with(&said), "{stderr}");
+        let message = format!("weir: {}: not one request was answered: ", peer.url());
+        assert!(stderr.starts_with(&message), "{stderr}");
         stderr.has(words);
         // One says what to do.
         let has_hint = error == TLS_HERE;
@@ -154,9 +154,9 @@ fn a_request_that_failed_is_counted_once_among_all() {
         let line = format!("-n {ASKED} -c 1 {how}");
         let report = answered_with_errors(&peer, &line);
         assert_eq!(only_error(&report), (kind, words, ASKED), "{line}");
-        let seen = report.validity.iter().find(|reason| reason.rule == "failures");
-        let seen = &seen.unwrap_or_else(|| panic!("{line}: all have failed")).seen;
-        assert!(seen.starts_with("5 of 5 requests failed (100 %)"), "{line}: {seen}");
+        let reason = report.validity.iter().find(|reason| reason.rule == "failures");
+        let words_seen = &reason.unwrap_or_else(|| panic!("{line}: all have failed")).seen;
+        assert!(words_seen.starts_with("5 of 5 requests failed (100 %)"), "{line}: {words_seen}");
         peer.load(&format!("{line} --fail-if errors>49%")).with_code(3);
     }
 }

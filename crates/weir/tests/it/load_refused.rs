@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::faulty;
 use crate::load::Server;
 use crate::origin;
-use crate::program::{HasAll, Running, behind, row, run, weir};
+use crate::program::{Ended, HasAll, Running, behind, row, run, weir};
 
 /// Command lines with their exit codes and messages, including the hint.
 #[rustfmt::skip]
@@ -86,18 +86,18 @@ const LINES: [(&str, i32, &str); 66] = [
 
 #[test]
 fn each_bad_line_is_answered_by_one() {
-    let origin = faulty::origin();
+    let origin = faulty::start_origin();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = listener.local_addr().unwrap().to_string();
     drop(listener);
     let folder = tempfile::tempdir().expect("a folder");
-    for (line, code, said) in LINES {
+    for (line, code, messages) in LINES {
         row(line);
         let line =
             line.replace("NOBODY", &nobody).replace("ORIGIN", &origin.addresses()[0].to_string());
         let mut command = weir(line.split_whitespace());
         let ended = Running::start(command.current_dir(folder.path())).end();
-        let words: Vec<&str> = said.split("; ").collect();
+        let words: Vec<&str> = messages.split("; ").collect();
         ended.did_nothing(code, &words).is_a_line();
         let runs = std::fs::read_dir(folder.path().join("runs"));
         assert_eq!(runs.into_iter().flatten().count(), 0);
@@ -115,62 +115,66 @@ fn each_bad_line_is_answered_by_one() {
         "load --flow x:-HS3CRET http://127.0.0.1/",
     ] {
         row(line);
-        let said = run(line).refused(&["weir: "]).stderr;
-        assert!(!said.contains("S3CRET"), "{said}");
+        let stderr = run(line).refused(&["weir: "]).stderr;
+        assert!(!stderr.contains("S3CRET"), "{stderr}");
     }
     assert!(origin.counters(0).requests < 10, "the first answer of a search alone");
 }
 
 #[test]
 fn everything_that_is_wrong_with_a_load_is_said_at_once() {
-    let ended = run("load -c 0 -R fast -T soon http://127.0.0.1:9/");
-    let ended = ended.refused(&["weir: -c: `0`", "weir: -R: `fast`", "weir: -T: `soon`"]);
+    let ended = run("load -c 0 -R fast -T soon http://127.0.0.1:9/").refused(&[
+        "weir: -c: `0`",
+        "weir: -R: `fast`",
+        "weir: -T: `soon`",
+    ]);
     assert_eq!(ended.stderr.matches("weir: ").count(), 3, "{}", ended.stderr);
 }
 
 /// Tests a closed standard output, which Rust replaces by /dev/null. A reader that stops early is no error.
 #[test]
 fn a_result_that_nobody_can_read_is_an_error() {
-    let origin = faulty::origin();
+    let origin = faulty::start_origin();
     let line = format!("load -q -n 10 -c 1 {}", origin.url());
-    let shell = |to: &str, line: &str| {
-        let line = format!("{} {line} {to}", env!("CARGO_BIN_EXE_weir"));
-        Running::start(Command::new("sh").args(["-c", &line])).end()
-    };
     for line in [&line, "studies", "run same-twice --check", "help", "--version"] {
         row(line);
-        shell(">&-", line).failed_in_a_line(&["standard output is closed"]);
+        run_to(">&-", line).failed_in_a_line(&["standard output is closed"]);
     }
     assert_eq!(origin.counters(0).requests, 0);
     for line in [&line, "--help", "--version"] {
         row(line);
-        shell(">/dev/full", line)
+        run_to(">/dev/full", line)
             .with_code(1)
             .says(&["cannot write to standard output: No space left"]);
     }
-    shell(">&-", &format!("{line} -o /dev/null")).with_code(0);
-    shell("| true", &line).with_code(0);
+    run_to(">&-", &format!("{line} -o /dev/null")).with_code(0);
+    run_to("| true", &line).with_code(0);
+}
+
+fn run_to(redirection: &str, line: &str) -> Ended {
+    let line = format!("{} {line} {redirection}", env!("CARGO_BIN_EXE_weir"));
+    Running::start(Command::new("sh").args(["-c", &line])).end()
 }
 
 /// Checks that SIGUSR1 ends nothing, and that progress can be written to pipes beside the result.
 #[test]
 fn questions_and_pipes_end_nothing() {
-    let (mut asked, _) = origin::start("");
-    asked.signal(Signal::USR1);
+    let (mut server, _) = origin::start("");
+    server.signal(Signal::USR1);
     thread::sleep(Duration::from_millis(300));
-    assert!(asked.is_alive(), "a question ended it");
+    assert!(server.is_alive(), "a question ended it");
 
-    let origin = faulty::origin();
+    let origin = faulty::start_origin();
     let folder = tempfile::tempdir().expect("a folder");
     let pipe = folder.path().join("pipe");
-    let made = Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.is_ok_and(|ended| ended.success()), "mkfifo");
-    let pipe = pipe.display();
+    let mkfifo = Command::new("mkfifo").arg(&pipe).status();
+    assert!(mkfifo.is_ok_and(|ended| ended.success()), "mkfifo");
+    let pipe_name = pipe.display();
     origin
-        .load(&format!("-n 10 -c 1 --progress jsonl:{pipe}"))
+        .load(&format!("-n 10 -c 1 --progress jsonl:{pipe_name}"))
         .refused_in_a_line(&["it is a pipe, and nobody reads it"]);
     // Somebody may come to read the result.
-    let ended = origin.load(&format!("-q -n 10 -c 1 -o {pipe}")).with_code(1);
+    let ended = origin.load(&format!("-q -n 10 -c 1 -o {pipe_name}")).with_code(1);
     ended.stderr.has("it is a pipe, and nobody reads it");
     ended.stdout.has("10");
     origin
@@ -186,7 +190,7 @@ fn questions_and_pipes_end_nothing() {
 
 #[test]
 fn values_that_cannot_be() {
-    let origin = faulty::origin();
+    let origin = faulty::start_origin();
     #[rustfmt::skip]
     let rows = [
         ("-c 0", "-c: `0` is not a whole number of at least 1"),
@@ -225,10 +229,9 @@ fn values_that_cannot_be() {
 
 #[test]
 fn more_connections_than_descriptors() {
-    let origin = faulty::origin();
+    let origin = faulty::start_origin();
     let line = format!("load -c 100 {}", origin.url());
-    let ended = Running::start(&mut behind("ulimit -n 64", &line)).end();
-    ended.refused_in_a_line(&[
+    Running::start(&mut behind("ulimit -n 64", &line)).end().refused_in_a_line(&[
         "-c 100: a thread needs 1",
         "open descriptors, and may have 64",
         "\nhint: raise the limit: ulimit -n ",
@@ -238,10 +241,9 @@ fn more_connections_than_descriptors() {
 
 #[test]
 fn the_soft_limit_of_descriptors_is_no_obstacle() {
-    let origin = faulty::origin();
+    let origin = faulty::start_origin();
     let line = format!("load -q -n 100 -c 100 {}", origin.url());
-    let ended = Running::start(&mut behind("ulimit -S -n 64", &line)).end();
-    ended.with_code(0);
+    Running::start(&mut behind("ulimit -S -n 64", &line)).end().with_code(0);
     assert_eq!(origin.counters(0).requests, 100);
 }
 
@@ -271,25 +273,26 @@ fn help_and_version_are_no_errors() {
 fn a_pipe_that_nobody_writes_to_is_given_up_and_one_with_a_writer_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let fifo = folder.path().join("fifo");
-    let made = Command::new("mkfifo").arg(&fifo).status();
-    assert!(made.expect("coreutils").success());
+    let mkfifo = Command::new("mkfifo").arg(&fifo).status();
+    assert!(mkfifo.expect("coreutils").success());
     let name = fifo.to_str().expect("UTF-8");
-    let started = |line: &&str| {
-        let words = line.split(' ').map(|word| if word == "FIFO" { name } else { word });
-        Running::start(&mut weir(words))
-    };
     #[rustfmt::skip]
     let lines = [
         "run FIFO --check", "load --request-set FIFO http://127.0.0.1:1/", "load --trace FIFO http://127.0.0.1:1/",
         "load --content-file FIFO http://127.0.0.1:1/", "load --ca FIFO https://127.0.0.1:1/", "origin --file FIFO",
     ];
-    let all: Vec<Running> = lines.iter().map(started).collect();
+    let all: Vec<Running> = lines.iter().map(|line| start_with_fifo(line, name)).collect();
     for (line, running) in lines.into_iter().zip(all) {
         row(line);
         running.end().refused(&["a pipe, and nobody writes to it"]);
     }
-    let reads = started(&"load -n 1 --request-set FIFO http://127.0.0.1:1/");
+    let reads = start_with_fifo("load -n 1 --request-set FIFO http://127.0.0.1:1/", name);
     thread::sleep(Duration::from_millis(300));
     std::fs::write(&fifo, "requests: [{pth: /}]").expect("it is read");
     reads.end().refused(&["did you mean `path`?"]);
+}
+
+fn start_with_fifo(line: &str, fifo: &str) -> Running {
+    let words = line.split(' ').map(|word| if word == "FIFO" { fifo } else { word });
+    Running::start(&mut weir(words))
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 
-use crate::faulty::{After, Faulty, origin};
+use crate::faulty::{After, Faulty, start_origin};
 use crate::load::{Server, only_error, reported};
 use crate::program::{HasAll, run, weir, within};
 
@@ -20,8 +20,7 @@ fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(name);
     std::fs::write(&path, text).expect("a file");
-    let path = path.display().to_string();
-    (folder, path)
+    (folder, path.display().to_string())
 }
 
 /// Returns `METHOD /target` of each request that came.
@@ -37,8 +36,8 @@ fn first_words(peer: &Faulty) -> Vec<String> {
 
 fn count<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
     let mut counts = BTreeMap::new();
-    for one in all {
-        *counts.entry(one).or_default() += 1;
+    for text in all {
+        *counts.entry(text).or_default() += 1;
     }
     counts
 }
@@ -88,18 +87,17 @@ fn slots_are_filled_in_for_every_request() {
         let (head, content) = request.split_once("\r\n\r\n").expect("a head");
         let target = head.split(' ').nth(1).expect("a target");
         let (number, roll) = target[1..].split_once("?r=").expect("both slots");
-        let field = |name: &str| {
-            let mut lines = head.lines();
-            let found = lines.find_map(|line| line.strip_prefix(name));
-            found.expect("the field").to_owned()
-        };
+        let [line, pick] = ["X-Line: ", "X-Pick: "].map(|name| {
+            let value = head.lines().find_map(|line| line.strip_prefix(name));
+            value.expect("the field").to_owned()
+        });
         let (again, random) = content.split_once(" {{ ").expect("braces");
         assert_eq!(again, number, "{request}");
         assert!(!random.is_empty() && !random.contains('{'), "{request}");
         numbers.push(number.parse::<u64>().expect("a number"));
         rolls.insert(roll.parse::<u8>().expect("a number"));
-        lines.push(field("X-Line: "));
-        picks.insert(field("X-Pick: "));
+        lines.push(line);
+        picks.insert(pick);
     }
     numbers.sort_unstable();
     let first = numbers[0];
@@ -108,8 +106,8 @@ fn slots_are_filled_in_for_every_request() {
     assert!(rolls.into_iter().eq(1..=6));
     let names = BTreeSet::from(["anna", "bert", "carl"].map(str::to_owned));
     assert_eq!(picks, names);
-    let each = count(lines);
-    assert!(each.values().all(|count| *count == 100), "{each:?}");
+    let counts = count(lines);
+    assert!(counts.values().all(|count| *count == 100), "{counts:?}");
 }
 
 /// Starts a server whose answers are given by the path: its first part is the status, the second the content, the third
@@ -139,7 +137,7 @@ fn unexpected(report: &LoadReport, words: &str, count: u64) {
 fn answers_are_what_was_expected_or_counted_apart() {
     let peer = obedient();
     let hash = format!("sha256={ABC}");
-    let other = format!("sha256={}", ABC.replace('b', "c"));
+    let wrong_hash = format!("sha256={}", ABC.replace('b', "c"));
     #[rustfmt::skip]
     let rows = [
         ("200/abc", "status=200", None),
@@ -151,7 +149,7 @@ fn answers_are_what_was_expected_or_counted_apart() {
         ("200/abc", "field=X-Cache:MISS", None),
         ("503/abc", "status=2xx", Some("status is not one of those expected")),
         ("200/abcd", "size=3", Some("content has another size than expected")),
-        ("200/abc", &other, Some("content has another SHA-256 than expected")),
+        ("200/abc", &wrong_hash, Some("content has another SHA-256 than expected")),
         ("200/abc", "field=ETag", Some("an expected field is missing")),
         ("200/abc", "field=X-Cache:HIT", Some("an expected field has another value")),
     ];
@@ -232,16 +230,16 @@ fn an_answer_is_not_judged_by_the_one_before_it() {
 #[test]
 fn a_log_is_repeated_with_its_methods_and_paths() {
     let peer = Faulty::answering(EMPTY);
-    let log = |second: u32, request: &str| {
-        format!("192.0.2.1 - - [21/Nov/2026:13:00:0{second} +0000] \"{request}\" 200 5\n")
-    };
     let text = [
-        log(1, "GET /a?b=1 HTTP/1.1"),
-        log(1, "DELETE /b HTTP/1.1"),
-        log(2, "GET /{{sequence}} HTTP/1.1"),
-        log(2, r"\x16\x03\x01"),
-        log(3, "HEAD /c HTTP/2.0"),
-    ];
+        (1, "GET /a?b=1 HTTP/1.1"),
+        (1, "DELETE /b HTTP/1.1"),
+        (2, "GET /{{sequence}} HTTP/1.1"),
+        (2, r"\x16\x03\x01"),
+        (3, "HEAD /c HTTP/2.0"),
+    ]
+    .map(|(second, request)| {
+        format!("192.0.2.1 - - [21/Nov/2026:13:00:0{second} +0000] \"{request}\" 200 5\n")
+    });
     let (_folder, path) = file("access.log", &text.concat());
     let flags = "--trace-speed 10 -d 2s -H X-All:1 -c 1 -t 1";
     let report = peer.reported(&format!("--trace {path} {flags}"));
@@ -253,15 +251,14 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
     );
     let sent = ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"];
     assert_eq!(first_words(&peer), sent);
-    let requests = peer.texts();
-    requests.iter().for_each(|request| request.has("\r\nX-All: 1\r\n"));
+    peer.texts().iter().for_each(|request| request.has("\r\nX-All: 1\r\n"));
     assert_eq!((report.counts.due, report.counts.completed_whole), (4, 4));
     assert!(report.errors.is_empty(), "{:?}", report.errors);
 }
 
 #[test]
 fn a_log_may_come_from_standard_input_and_says_what_it_does_not_send() {
-    let origin = origin();
+    let origin = start_origin();
     let line = "[21/Nov/2026:13:00:01 +0000] \"POST http://a.test/x HTTP/1.1\"\n";
     let (_folder, path) = file("log", &format!("{line}{line}[21/Nov/2026:13:00:01 +0000] \"-\"\n"));
     let words = format!("load --trace - -c 1 {}", origin.url());
@@ -278,16 +275,14 @@ fn a_log_may_come_from_standard_input_and_says_what_it_does_not_send() {
 #[test]
 fn what_a_browser_has_recorded_is_sent_as_it_was() {
     let peer = Faulty::answering(EMPTY);
-    let entry = |host: &str| {
+    let entries = ["a.test", "a.test:80", "b.test"].map(|host| {
         format!(
             r#"{{"request": {{"method": "POST", "url": "http://{host}/a?b", "postData": {{"text": "{{{{x"}}, "headers":
                [{{"name": ":path", "value": "/"}}, {{"name": "Host", "value": "c"}}, {{"name": "Cookie", "value": "d"}}]}}}}"#
         )
-    };
-    let entries = ["a.test", "a.test:80", "b.test"].map(entry).join(",\n");
-    let recorded = |entries: &str| format!("\u{feff}{{\"log\": {{\"entries\": [{entries}]}}}}");
-    let other = r#"{"request": {"method": "GET", "url": "data:x"}}"#;
-    let (_folder, path) = file("a.har", &recorded(&format!("{entries}, {other}")));
+    });
+    let data_entry = r#"{"request": {"method": "GET", "url": "data:x"}}"#;
+    let (_folder, path) = file("a.har", &har(&format!("{}, {data_entry}", entries.join(",\n"))));
     let line = format!("--request-set {path} -n 1 -c 1 -H Host:a.test");
     let ended = peer.load(&line).with_code(0);
     ended.stderr.has("a.har: requests to other hosts are left out: b.test (1)\n");
@@ -300,12 +295,16 @@ fn what_a_browser_has_recorded_is_sent_as_it_was() {
     let hosts = "a.har: no request to 127.0.0.1, but to a.test (2), b.test (1)";
     ended.refused_in_a_line(&[hosts, "--to ADDRESS:PORT http://a.test/"]);
     for (entries, words) in
-        [("", "it has no requests"), (other, "no request that can be sent: 1 not")]
+        [("", "it has no requests"), (data_entry, "no request that can be sent: 1 not")]
     {
-        let (_folder, path) = file("a.har", &recorded(entries));
-        let ended = peer.load(&format!("--request-set {path}"));
-        ended.refused_in_a_line(&["a.har: ", words]);
+        let (_folder, path) = file("a.har", &har(entries));
+        peer.load(&format!("--request-set {path}")).refused_in_a_line(&["a.har: ", words]);
     }
+}
+
+/// Returns an HTTP archive of these entries.
+fn har(entries: &str) -> String {
+    format!("\u{feff}{{\"log\": {{\"entries\": [{entries}]}}}}")
 }
 
 #[test]
@@ -337,7 +336,7 @@ fn a_pause_that_is_longer_than_a_load_is_told_with_its_line() {
 
 #[test]
 fn what_is_wrong_in_a_file_has_its_place() {
-    let origin = origin();
+    let origin = start_origin();
     #[rustfmt::skip]
     let rows = [
         ("requests:\n- {pth: /}\n", ":2:4", "did you mean `path`?"),
@@ -353,10 +352,10 @@ fn what_is_wrong_in_a_file_has_its_place() {
         ("requests:\n- {path: /\n", ":2:3", "this is not YAML"),
         ("requests:\n- {path: '/{{line:/nonexistent}}'}\n", ":2:10", "/nonexistent"),
     ];
-    for (text, place, words) in rows {
+    for (text, position, words) in rows {
         let (_folder, path) = file("mix.yaml", text);
         let ended = origin.load(&format!("--request-set {path}"));
-        ended.refused(&[&format!("mix.yaml{place}"), words]);
+        ended.refused(&[&format!("mix.yaml{position}"), words]);
     }
     #[rustfmt::skip]
     let rows = [
@@ -367,17 +366,17 @@ fn what_is_wrong_in_a_file_has_its_place() {
          "expected a time such as [21/Nov/2026:13:00:01 +0000]"),
         ("{\"time\":1795266001}\n", ":1:1", "expected a key `request`"),
     ];
-    for (text, place, words) in rows {
+    for (text, position, words) in rows {
         let (_folder, path) = file("trace", text);
         let ended = origin.load(&format!("--trace {path}"));
-        ended.refused_in_a_line(&["--trace ", &format!("/trace{place}: "), words]);
+        ended.refused_in_a_line(&["--trace ", &format!("/trace{position}: "), words]);
     }
     let (_folder, path) = file("trace", "{\"time\": 1, \"path\": \"/a\"}\n");
-    let own = ["--trace: the trace has its own methods and paths", "\nhint: omit the method"];
+    let words = ["--trace: the trace has its own methods and paths", "\nhint: omit the method"];
     let line = format!("load --trace {path} {}own", origin.url());
-    run(&line).refused_in_a_line(&own);
+    run(&line).refused_in_a_line(&words);
     let ended = origin.load(&format!("--trace {path} -m PUT"));
-    ended.refused_in_a_line(&own);
+    ended.refused_in_a_line(&words);
     let script = "import http from 'k6/http'\nthresholds: { http_req_duration: ['p(99)<300'] }";
     let (_folder, path) = file("a.js", script);
     let hint = "hint: weir load --fail-if 'p99 > 300ms' http://HOST/";
@@ -386,16 +385,14 @@ fn what_is_wrong_in_a_file_has_its_place() {
         ended.refused_in_a_line(&["a.js` (k6): weir runs no scripts", hint]);
     }
     let (_folder, path) = file("trace", "");
-    let ended = origin.load(&format!("--trace {path}"));
-    ended.refused_in_a_line(&["needs at least one line"]);
-    let ended = origin.load("--trace /nonexistent");
-    ended.refused_in_a_line(&["/nonexistent", "No such"]);
+    origin.load(&format!("--trace {path}")).refused_in_a_line(&["needs at least one line"]);
+    origin.load("--trace /nonexistent").refused_in_a_line(&["/nonexistent", "No such"]);
     assert_eq!(origin.counters(0).requests, 0);
 }
 
 #[test]
 fn expectations_that_nothing_can_meet() {
-    let origin = origin();
+    let origin = start_origin();
     #[rustfmt::skip]
     let rows = [
         ("status", "--expect: `status` is not something that can be expected\nhint: "),
@@ -408,13 +405,11 @@ fn expectations_that_nothing_can_meet() {
         ("field=a(b", "--expect: `a(b` is not a valid header name"),
     ];
     for (expect, words) in rows {
-        let ended = origin.load(&format!("--expect {expect}"));
-        ended.refused_in_a_line(&[words]);
+        origin.load(&format!("--expect {expect}")).refused_in_a_line(&[words]);
     }
     let (_folder, path) = file("mix.yaml", "requests: [{path: /}]\n");
     let ended = origin.load(&format!("--request-set {path} --expect status=200"));
     ended.refused_in_a_line(&["--expect: with --request-set"]);
-    let ended = origin.load(&format!("--request-set {path} -b x"));
-    ended.refused(&["cannot be used with"]);
+    origin.load(&format!("--request-set {path} -b x")).refused(&["cannot be used with"]);
     assert_eq!(origin.counters(0).requests, 0);
 }

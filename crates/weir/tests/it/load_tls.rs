@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use weir_model::load_report::{LoadReport, NameCount};
 
-use crate::faulty::origin;
+use crate::faulty::start_origin;
 use crate::load::{Server, only_status, reported};
 use crate::program::{Ended, HasAll, Running, weir, within};
 use crate::secure::{Authority, Identity, Logged, Nginx};
@@ -33,8 +33,8 @@ fn connections(log: &[Logged]) -> u64 {
 }
 
 fn only(counts: &[NameCount]) -> (&str, u64) {
-    let [one] = counts else { panic!("{counts:?}") };
-    (&one.name, one.count)
+    let [count] = counts else { panic!("{counts:?}") };
+    (&count.name, count.count)
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn what_was_agreed_on_is_what_nginx_saw() {
         ("--tls 1.3 --ciphers TLS_AES_128_GCM_SHA256", "1.3", "TLS_AES_128_GCM_SHA256"),
         ("", "1.3", "TLS_AES_256_GCM_SHA384"),
     ];
-    for (asked, version, cipher) in rows {
+    for (options, version, cipher) in rows {
         for (io, policy) in [
             ("epoll", "keep-alive"),
             ("auto", "keep-alive"),
@@ -57,7 +57,7 @@ fn what_was_agreed_on_is_what_nginx_saw() {
             ("auto", "per-request"),
             ("auto", "5"),
         ] {
-            let line = format!("{asked} --io {io} --connection {policy} -n 40 -c 4 -t 1");
+            let line = format!("{options} --io {io} --connection {policy} -n 40 -c 4 -t 1");
             let (report, log) = load(&authority, ALL_RSA, &line);
             assert_eq!(report.counts.completed_whole, 40, "{line}");
             let tls = report.tls.as_ref().expect("figures of TLS");
@@ -75,11 +75,11 @@ fn what_was_agreed_on_is_what_nginx_saw() {
             assert_eq!(only(&tls.versions), (&*name, opened), "{line}");
             assert_eq!(only(&tls.ciphers), (cipher, opened), "{line}");
             assert_eq!(only(&tls.groups), ("x25519", opened), "{line}");
-            for seen in &log {
-                assert_eq!(seen.version, format!("TLSv{version}"), "{line}");
-                assert_eq!((&*seen.cipher, &*seen.reused), (cipher, "."), "{line}");
+            for request in &log {
+                assert_eq!(request.version, format!("TLSv{version}"), "{line}");
+                assert_eq!((&*request.cipher, &*request.reused), (cipher, "."), "{line}");
                 // An address is no server name (RFC 6066 §3).
-                assert_eq!((&*seen.server_name, &*seen.alpn), ("", "http/1.1"));
+                assert_eq!((&*request.server_name, &*request.alpn), ("", "http/1.1"));
             }
         }
     }
@@ -88,13 +88,13 @@ fn what_was_agreed_on_is_what_nginx_saw() {
 #[test]
 fn groups_are_as_asked_for() {
     let authority = Authority::new();
-    for (asked, group) in
+    for (options, group) in
         [("secp384r1", "secp384r1"), ("P-256,x25519", "secp256r1"), ("x25519", "x25519")]
     {
-        let line = format!("--groups {asked} -n 10 -c 2 -t 1");
+        let line = format!("--groups {options} -n 10 -c 2 -t 1");
         let (report, _) = load(&authority, ALL_RSA, &line);
         let tls = report.tls.expect("figures of TLS");
-        assert_eq!(only(&tls.groups), (group, 2), "{asked}");
+        assert_eq!(only(&tls.groups), (group, 2), "{options}");
     }
 }
 
@@ -103,9 +103,7 @@ fn people_are_told_what_was_agreed_on() {
     let authority = Authority::new();
     let nginx = Nginx::start(&authority, ALL_RSA);
     let flags = "--resumption on --connection per-request -n 20 -c 1 -t 1";
-    let ended = nginx.load(&format!("-q --ca {} {flags}", authority.file()));
-    let text = ended.with_code(0).stdout;
-    text.has_all(&[
+    nginx.load(&format!("-q --ca {} {flags}", authority.file())).with_code(0).stdout.has_all(&[
         "20 handshakes, 95.0 % resumed",
         "TLS 1.3",
         "TLS_AES_256_GCM_SHA384",
@@ -126,7 +124,7 @@ fn resumption_is_what_nginx_counted() {
                 );
                 let (report, log) = load(&authority, ALL_RSA, &line);
                 let tls = report.tls.expect("figures of TLS");
-                let reused = log.iter().filter(|seen| seen.reused == "r").count() as u64;
+                let reused = log.iter().filter(|request| request.reused == "r").count() as u64;
                 assert_eq!((tls.handshakes, tls.resumed), (100, reused), "{line}");
                 // Each thread begins without a ticket, and so do connections opened at once.
                 let none = if policy == "-c 1 -t 1" { 0 } else { 6 };
@@ -143,7 +141,7 @@ fn kept_connections_resume_when_they_are_renewed() {
     let (report, log) = load(&authority, ALL_RSA, line);
     let tls = report.tls.expect("figures of TLS");
     assert_eq!(tls.resumed, tls.handshakes - 1);
-    let reused = log.iter().filter(|seen| seen.reused == "r").count();
+    let reused = log.iter().filter(|request| request.reused == "r").count();
     assert_eq!(reused, 90, "all but those of the first connection");
 }
 
@@ -158,11 +156,11 @@ fn requests_go_with_the_first_flight_and_only_once() {
         let tls = report.tls.expect("figures of TLS");
         // Tickets come after the client's Finished: a connection whose request was answered before
         // that may bring none, and the one before it brought two.
-        let reused = log.iter().filter(|seen| seen.reused == "r").count() as u64;
+        let reused = log.iter().filter(|request| request.reused == "r").count() as u64;
         assert_eq!((tls.resumed, tls.early_data), (reused, reused), "{io}");
         assert!(reused >= 50 / 3, "{io}: {reused}");
         // nginx forgets how a request came when the handshake ends before it is looked at.
-        let early = log.iter().filter(|seen| seen.early == "1").count() as u64;
+        let early = log.iter().filter(|request| request.early == "1").count() as u64;
         assert!((1..=reused).contains(&early), "{io}: {early}");
         assert_eq!(log.len(), 50, "{io}");
     }
@@ -170,7 +168,7 @@ fn requests_go_with_the_first_flight_and_only_once() {
     let line = "--resumption on --early-data --connection per-request -n 20 -c 1 -t 1";
     let (report, log) = load(&authority, "ssl_early_data off;", line);
     assert_eq!(report.tls.expect("figures of TLS").early_data, 0);
-    assert!(log.iter().all(|seen| seen.early.is_empty()), "{log:?}");
+    assert!(log.iter().all(|request| request.early.is_empty()), "{log:?}");
 }
 
 #[test]
@@ -178,19 +176,22 @@ fn a_client_shows_its_certificate_where_it_must() {
     let authority = Authority::new();
     let ca = authority.file();
     let demand = format!("{ALL_RSA} ssl_verify_client on; ssl_client_certificate {ca};");
-    let shown = |one: &Identity| format!("--cert {} --key {}", one.certificate, one.key);
-    let own = shown(&authority.issue(|_| {}));
+    let trusted = options_of(&authority.issue(|_| {}));
     for version in ["1.2", "1.3"] {
-        load(&authority, &demand, &format!("--tls {version} {own} -n 20 -c 2"));
+        load(&authority, &demand, &format!("--tls {version} {trusted} -n 20 -c 2"));
     }
     let elsewhere = Authority::new();
-    let other = shown(&elsewhere.issue(|_| {}));
+    let untrusted = options_of(&elsewhere.issue(|_| {}));
     // nginx lets the handshake pass, and says 400.
-    for without in ["", &other] {
+    for without in ["", &untrusted] {
         let nginx = Nginx::start(&authority, &demand);
         let (report, _) = nginx.report(&format!("--ca {ca} {without} -n 10 -c 2"));
         assert_eq!(only_status(&report), (400, 10), "{without}");
     }
+}
+
+fn options_of(identity: &Identity) -> String {
+    format!("--cert {} --key {}", identity.certificate, identity.key)
 }
 
 /// Sends a load to an nginx that weir must not trust.
@@ -240,8 +241,8 @@ fn an_address_of_ones_own_choice_and_the_name_of_the_url() {
     let (ca, to) = (authority.file(), nginx.address);
     let report = reported(&format!("--ca {ca} --to {to} -n 10 -c 2 https://weir.test/"));
     assert_eq!(report.counts.completed_whole, 10);
-    for seen in nginx.log() {
-        assert_eq!([&*seen.server_name, &*seen.host], ["weir.test"; 2]);
+    for request in nginx.log() {
+        assert_eq!([&*request.server_name, &*request.host], ["weir.test"; 2]);
     }
 }
 
@@ -250,7 +251,7 @@ fn protocols_are_offered_as_asked() {
     let authority = Authority::new();
     let line = "--alpn other,http/1.1 -n 4 -c 1";
     let (_, log) = load(&authority, "", line);
-    assert!(log.iter().all(|seen| seen.alpn == "http/1.1"), "{log:?}");
+    assert!(log.iter().all(|request| request.alpn == "http/1.1"), "{log:?}");
     // OpenSSL ends a handshake in which nothing is in common (RFC 7301 §3.2).
     let nginx = Nginx::start(&authority, "");
     let ended = distrusted(&nginx, &format!("--ca {} --alpn other", authority.file()));
@@ -331,7 +332,7 @@ fn an_open_loop_over_tls() {
 fn a_flow_in_clear_beside_one_over_tls() {
     let authority = Authority::new();
     let nginx = Nginx::start(&authority, "");
-    let origin = origin();
+    let origin = start_origin();
     let clear = format!("clear: -c 1 -n 10 http://{}/", origin.addresses()[0]);
     let (ca, url) = (authority.file(), nginx.url());
     let line = ["load", "-q", "--format", "json", "--ca", &ca, "--tls", "1.3"];

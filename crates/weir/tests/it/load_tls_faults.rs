@@ -17,8 +17,8 @@ use weir_model::load_report::LoadReport;
 use crate::faulty::{After, Faulty, Victim, Wire};
 use crate::load::{Error, Server};
 use crate::load_faults::{
-    ASKED, CLOSED_EARLY, CLOSED_UNANSWERED, Does, EACH, Fault, LOADS, RESET, TO_THE_CLOSE, lost,
-    meet,
+    ASKED, CLOSED_EARLY, CLOSED_UNANSWERED, Does, EACH, Fault, LOADS, RESET, TO_THE_CLOSE,
+    assert_lost, meet,
 };
 use crate::program::{HasAll, Running, peak_kib, row, weir, within};
 use crate::secure::Authority;
@@ -29,18 +29,18 @@ const POLICIES: [&str; 3] = ["keep-alive", "5", "per-request"];
 /// Connections of each trial.
 const CONNECTIONS: u64 = 4;
 
-fn config() -> Arc<ServerConfig> {
+fn make_config() -> Arc<ServerConfig> {
     Authority::new().issue(|_| {}).server()
 }
 
 /// Tests a server with the fault instead of a handshake on every second connection, with all policies and loads.
 fn shake((name, fault, words): Shaken) {
-    let config = config();
+    let config = make_config();
     let more = if words == [NO_HANDSHAKE] { "-T 500ms" } else { "" };
     for policy in POLICIES {
         for load in LOADS {
             let server = Faulty::handshakes(2, Arc::clone(&config), move |victim| {
-                let flight = flight(victim);
+                let flight = take_flight(victim);
                 fault(victim, &flight)
             });
             let line = format!("{load} -k -c 4 -t 1 --connection {policy} {more}");
@@ -48,7 +48,7 @@ fn shake((name, fault, words): Shaken) {
             let (report, ended) = server.report(&line);
             assert_eq!(ended.with_code(0).stderr, "", "{line}");
             assert_eq!(report.outcome, "complete", "{line}");
-            counted(&line, &report, server.faults(), words);
+            assert_counted(&line, &report, server.faults(), words);
             let failed: u64 = report.errors.iter().map(|error| error.count).sum();
             let done = report.counts.completed_whole;
             assert!(done > 0, "{line}");
@@ -66,12 +66,12 @@ fn shake((name, fault, words): Shaken) {
 /// Checks that all errors are of TLS, in these words, and as many as there were faults. Connections that were being
 /// opened at the end need not count.
 #[track_caller]
-fn counted(line: &str, report: &LoadReport, faults: u64, words: &[&str]) {
+fn assert_counted(line: &str, report: &LoadReport, faults: u64, words: &[&str]) {
     let errors = &report.errors;
     for error in errors {
         assert_eq!(error.kind, ErrorKind::Tls, "{line}: {errors:?}");
-        let known = words.iter().any(|words| error.words.contains(words));
-        assert!(known, "{line}: {errors:?}");
+        let is_expected = words.iter().any(|words| error.words.contains(words));
+        assert!(is_expected, "{line}: {errors:?}");
     }
     let count: u64 = errors.iter().map(|error| error.count).sum();
     assert!(count > 0, "{line}: {faults} faults, and nobody noticed");
@@ -86,9 +86,9 @@ fn counted(line: &str, report: &LoadReport, faults: u64, words: &[&str]) {
 }
 
 /// Returns the flight with which a correct server answers the client; empty if the client is gone.
-fn flight(victim: &mut Victim) -> Vec<u8> {
+fn take_flight(victim: &mut Victim) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut server = ServerConnection::new(config()).expect("a server");
+    let mut server = ServerConnection::new(make_config()).expect("a server");
     while !server.wants_write() {
         match server.read_tls(&mut victim.wire) {
             Ok(1..) => {}
@@ -192,7 +192,7 @@ impl Wire for Trickle {
 
 #[test]
 fn a_handshake_and_answers_that_trickle_are_right() {
-    let config = config();
+    let config = make_config();
     for version in ["1.2", "1.3"] {
         for policy in POLICIES {
             for io in ["epoll", "auto"] {
@@ -258,21 +258,24 @@ const BROKEN: [(&str, Does, &[u8], Error); 8] = [
 /// Tests the fault on each [`EACH`]-th request over TLS, by both kinds of load.
 #[test]
 fn a_fault_behind_a_handshake_is_counted_by_its_kind() {
-    let config = config();
+    let config = make_config();
     for (name, does, bytes, error) in BROKEN {
-        let fault = move |victim: &mut Victim| does(victim, bytes);
         meet(
             name,
             "-k",
-            || Faulty::secure_requests(EACH, Arc::clone(&config), fault),
-            |report| lost(report, error),
+            || {
+                Faulty::secure_requests(EACH, Arc::clone(&config), move |victim| {
+                    does(victim, bytes)
+                })
+            },
+            |report| assert_lost(report, error),
         );
     }
 }
 
 #[test]
 fn content_until_the_close_is_whole_with_close_notify() {
-    let config = config();
+    let config = make_config();
     for io in ["epoll", "auto"] {
         for version in ["1.2", "1.3"] {
             let server = Faulty::secure_requests(1, Arc::clone(&config), |victim| {
@@ -288,8 +291,8 @@ fn content_until_the_close_is_whole_with_close_notify() {
 
 #[test]
 fn no_handshake_ever() {
-    let server = Faulty::handshakes(1, config(), |victim| {
-        flight(victim);
+    let server = Faulty::handshakes(1, make_config(), |victim| {
+        take_flight(victim);
         victim.send(&[21, 3, 3, 0, 2, 2, 80]);
         victim.stall()
     });
@@ -317,7 +320,7 @@ fn peak_memory(server: &Faulty, flags: &str) -> (u64, LoadReport) {
 
 #[test]
 fn memory_is_bounded_whatever_comes() {
-    let config = config();
+    let config = make_config();
     let quiet = Faulty::secure(Arc::clone(&config));
     let (usual, _) = peak_memory(&quiet, "-n 400 -c 4");
     let most = usual + 16 * 1024;
@@ -325,13 +328,13 @@ fn memory_is_bounded_whatever_comes() {
     let flood: [Fault; 3] = [
         // A certificate that never ends, in records of one byte.
         |victim| {
-            flight(victim);
+            take_flight(victim);
             let records = [22, 3, 3, 0, 1, 11].repeat(1 << 12);
             while victim.send(&records) {}
             After::Close
         },
         |victim| {
-            flight(victim);
+            take_flight(victim);
             victim.send(&[22, 3, 3, 0, 4, 11, 0xff, 0xff, 0xff]);
             let record = [&[22, 3, 3, 0x40, 0][..], &[0; 1 << 14]].concat();
             while victim.send(&record) {}

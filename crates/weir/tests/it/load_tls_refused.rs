@@ -6,7 +6,7 @@ use rcgen::date_time_ymd;
 use weir_sut::free_port;
 
 use crate::faulty::Faulty;
-use crate::faulty::origin;
+use crate::faulty::start_origin;
 use crate::load::{Server, only_status, report};
 use crate::program::{HasAll, row, run};
 use crate::secure::{Authority, Nginx};
@@ -44,15 +44,15 @@ fn words_that_nobody_speaks_get_the_nearest_right_one() {
 #[test]
 fn files_that_hold_something_else() {
     let authority = Authority::new();
-    let own = authority.issue(|_| {});
+    let identity = authority.issue(|_| {});
     let elsewhere = Authority::new();
-    let other = elsewhere.issue(|_| {});
+    let foreign = elsewhere.issue(|_| {});
     let text = authority.write("text.pem", "no certificate\n");
-    let mismatch = format!("--cert {} --key {}", own.certificate, other.key);
-    let swapped = format!("--cert {} --key {}", own.key, own.certificate);
+    let mismatch = format!("--cert {} --key {}", identity.certificate, foreign.key);
+    let swapped = format!("--cert {} --key {}", identity.key, identity.certificate);
     for (flags, words) in [
         (format!("--ca {text}"), "text.pem has no certificate"),
-        (format!("--ca {}", own.key), "ecdsa.key has no certificate"),
+        (format!("--ca {}", identity.key), "ecdsa.key has no certificate"),
         (mismatch, "is not that of the certificate in "),
         (swapped, "ecdsa.key has no certificate"),
     ] {
@@ -63,7 +63,7 @@ fn files_that_hold_something_else() {
 
 #[test]
 fn options_of_tls_are_for_https() {
-    let origin = origin();
+    let origin = start_origin();
     let url = origin.url();
     #[rustfmt::skip]
     let words = [
@@ -99,7 +99,7 @@ fn certificates_out_of_their_time() {
 
 #[test]
 fn tls_on_a_port_that_speaks_http() {
-    let origin = origin();
+    let origin = start_origin();
     for policy in ["keep-alive", "per-request"] {
         let line = format!(
             "load -q -n 4 -c 2 -t 1 -k --connection {policy} https://{}/",
@@ -115,8 +115,7 @@ fn tls_on_a_port_that_speaks_http() {
 #[test]
 fn answers_of_400_in_clear_are_not_taken_for_tls() {
     let server = Faulty::answering(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
-    let ended = server.load("-q -n 4 -c 1 -t 1").with_code(0);
-    ended.stderr.has_none(&["speaks TLS"]);
+    server.load("-q -n 4 -c 1 -t 1").with_code(0).stderr.has_none(&["speaks TLS"]);
 }
 
 #[test]
@@ -128,16 +127,15 @@ fn http_on_a_port_that_speaks_tls() {
     let (answered, ended) = report(&format!("-n 4 -c 2 -t 1 {url}"));
     assert_eq!(only_status(&answered), (400, 4));
     let secure = url.replace("http:", "https:");
-    let said = format!(
+    let message = format!(
         "every answer was status 400, and the port speaks TLS\nhint: ask over TLS: {secure}"
     );
-    ended.with_code(1).says(&[&said]);
+    ended.with_code(1).says(&[&message]);
     assert!(!answered.validity.is_empty());
     // Others send an alert.
     let server = Faulty::secure(authority.issue(|_| {}).server());
     let url = server.url().replace("https", "http");
-    let ended = run(&format!("load -q -n 4 -c 2 -t 1 {url}")).with_code(1);
-    ended.stderr.has_all(&["TLS", "\nhint: "]);
+    run(&format!("load -q -n 4 -c 2 -t 1 {url}")).with_code(1).stderr.has_all(&["TLS", "\nhint: "]);
 }
 
 /// Tests real servers that answer in an unintended way: the result and the message describe it, and the exit code is a

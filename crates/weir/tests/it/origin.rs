@@ -17,14 +17,15 @@ pub(crate) fn start(flags: &str) -> (Running, String) {
 
 /// Waits until a started origin server serves, and returns it with its address.
 pub(crate) fn serving(mut origin: Running) -> (Running, String) {
-    let address = |origin: &Running| {
-        let text = origin.stderr();
-        let (_, rest) = text.split_once("serving on http://")?;
-        Some(rest.split_once("/\n")?.0.to_owned())
-    };
-    origin.wait_until("the address", |origin| address(origin).is_some());
-    let address = address(&origin).expect("just seen");
+    origin.wait_until("the address", |origin| printed_address(origin).is_some());
+    let address = printed_address(&origin).expect("just seen");
     (origin, address)
+}
+
+fn printed_address(origin: &Running) -> Option<String> {
+    let text = origin.stderr();
+    let (_, after) = text.split_once("serving on http://")?;
+    Some(after.split_once("/\n")?.0.to_owned())
 }
 
 /// Returns the whole response to one request, on a new connection.
@@ -32,8 +33,8 @@ fn ask(address: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     let mut response = String::new();
-    let asked = stream.write_all(request.as_bytes());
-    asked.and_then(|()| stream.read_to_string(&mut response)).expect("it answers and closes");
+    let sent = stream.write_all(request.as_bytes());
+    sent.and_then(|()| stream.read_to_string(&mut response)).expect("it answers and closes");
     response
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::faulty::origin;
+use crate::faulty::start_origin;
 use crate::load::Server;
 use crate::program::{Ended, HasAll, Running, row, weir};
 
@@ -85,14 +85,14 @@ const LINES: [Line; 62] = [
     ("k6", "run --rps 10 --no-connection-reuse script.js", Some((&["is `-R 10`", "is `--connection per-request`"], IN_WORDS))),
 ];
 
-fn ends(folder: &Path, line: &str) -> Ended {
+fn call(folder: &Path, line: &str) -> Ended {
     let words = shlex::split(line).expect("a line");
     Running::start(weir(words).current_dir(folder)).end()
 }
 
 #[test]
 fn lines_of_other_tools_work_or_are_answered() {
-    let origin = origin();
+    let origin = start_origin();
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("body.txt"), "a body").expect("own folder");
     for (name, text) in [
@@ -110,20 +110,19 @@ fn lines_of_other_tools_work_or_are_answered() {
             .expect("own folder");
     }
     for (tool, line, answer) in LINES {
-        let line = line.replace("URL", &origin.url());
-        row(&format!("{tool} {line}"));
-        let ended = ends(folder.path(), &format!("load {line}"));
+        let line_here = line.replace("URL", &origin.url());
+        row(&format!("{tool} {line_here}"));
+        let ended = call(folder.path(), &format!("load {line_here}"));
         match answer {
             None => {
-                let ended = ended.with_code(0);
-                assert!(!ended.stdout.is_empty());
+                assert!(!ended.with_code(0).stdout.is_empty());
             }
-            Some((words, typed)) => answered(folder.path(), ended, words, typed),
+            Some((words, typed)) => assert_answered(folder.path(), ended, words, typed),
         }
-        let bare = ends(folder.path(), &line);
+        let bare = call(folder.path(), &line_here);
         match answer {
-            Some((words, typed)) => answered(folder.path(), bare, words, typed),
-            None => answered(
+            Some((words, typed)) => assert_answered(folder.path(), bare, words, typed),
+            None => assert_answered(
                 folder.path(),
                 bare,
                 &["which command? `load` puts a URL under load"],
@@ -131,8 +130,8 @@ fn lines_of_other_tools_work_or_are_answered() {
             ),
         }
     }
-    let bare = ends(folder.path(), &format!("ab -n 20 -c 2 {}", origin.url()));
-    answered(folder.path(), bare, &["which command?"], TYPED);
+    let bare = call(folder.path(), &format!("ab -n 20 -c 2 {}", origin.url()));
+    assert_answered(folder.path(), bare, &["which command?"], TYPED);
 }
 
 #[test]
@@ -148,20 +147,19 @@ fn what_weir_does_not_have_is_answered_with_what_it_has() {
     ];
     for (line, words, hint) in rows {
         row(line);
-        let ended = ends(folder.path(), line).did_nothing(2, &[words, "\nhint: ", hint]);
-        ended.is_a_line();
+        call(folder.path(), line).did_nothing(2, &[words, "\nhint: ", hint]).is_a_line();
     }
 }
 
 /// Checks that the answer is one line and a hint, and that the hint's command works.
 #[track_caller]
-fn answered(folder: &Path, ended: Ended, words: &[&str], typed: bool) {
-    let ended = ended.did_nothing(2, words);
-    ended.is_a_line();
-    let (_, hint) = ended.stderr.split_once("hint: ").expect("a hint");
+fn assert_answered(folder: &Path, ended: Ended, words: &[&str], typed: bool) {
+    let refused = ended.did_nothing(2, words);
+    refused.is_a_line();
+    let (_, hint) = refused.stderr.split_once("hint: ").expect("a hint");
     if typed {
         let line = hint.trim().strip_prefix("weir ").expect("weir's own line");
-        ends(folder, line).with_code(0);
+        call(folder, line).with_code(0);
     } else {
         hint.has("weir load --help");
     }

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use crate::place::{Place, study};
 use crate::program::{HasAll, run, within};
+use crate::sandbox::{Sandbox, study};
 
 #[test]
 fn all_are_in_the_table() {
     let text = run("parameters").with_code(0).stdout;
     for id in "gzip backlog rlimit_nofile net.core.somaxconn fs.file-max".split(' ') {
-        let is_there = |line: &str| line.split_whitespace().next() == Some(id);
-        assert!(text.lines().any(is_there), "{id}:\n{text}");
+        let mut ids = text.lines().map(|line| line.split_whitespace().next());
+        assert!(ids.any(|listed| listed == Some(id)), "{id}:\n{text}");
     }
     text.lines().for_each(|line| within(line.chars().count(), ..=100));
     let here = std::fs::read_to_string("/proc/sys/fs/file-max").expect("there is one");
@@ -20,8 +20,7 @@ fn all_are_in_the_table() {
 
 #[test]
 fn one_is_shown_in_full() {
-    let text = run("parameters net.core.somaxconn").with_code(0).stdout;
-    text.has_all(&[
+    show("net.core.somaxconn").has_all(&[
         "a kernel parameter of each network namespace",
         "a whole number from 1 to 2147483647",
         "128; 4096 since Linux 5.4",
@@ -33,49 +32,54 @@ fn one_is_shown_in_full() {
         "https://docs.kernel.org/networking/ip-sysctl.html",
     ]);
     // An unquoted pair sets the first port alone.
-    let shown = |line: &str| run(&format!("parameters {line}")).with_code(0).stdout;
-    let range = shown("net.ipv4.ip_local_port_range");
-    range.has("sysctl -w net.ipv4.ip_local_port_range=\"");
-    shown("gzip").has("http { gzip LEVEL; }");
-    shown("worker_connections").has_all(&[
+    show("net.ipv4.ip_local_port_range").has("sysctl -w net.ipv4.ip_local_port_range=\"");
+    show("gzip").has("http { gzip LEVEL; }");
+    show("worker_connections").has_all(&[
         "max-worker-connections: \"LEVEL\" (ingress-nginx; left out: 16384)",
         "worker-connections: \"LEVEL\" (nginx-ingress; left out: 1024)",
     ]);
-    let requests = run("parameters keepalive_requests --proxy envoy").with_code(0);
-    requests.stdout.has_all(&[
+    run("parameters keepalive_requests --proxy envoy").with_code(0).stdout.has_all(&[
         "envoy.listener.maxRequestsPerConnection: LEVEL, none for unlimited (contour, `config`,",
         "(envoy-gateway, `client`)",
     ]);
     // By what it is called in nginx's configuration, and not the first id that some proxy has.
-    let kept = shown("keepalive");
-    assert!(kept.starts_with("origin_keepalive\n  in the configuration of nginx\n"), "{kept}");
-    kept.has("  also        `weir parameters keepalive --proxy httpd`: ");
-    shown("keepalive --proxy httpd").has_none(&["  also "]);
-    shown("keepalive --proxy nginx").has("upstream { keepalive LEVEL; }");
-    shown("net.core.somaxconn").has_none(&["  also "]);
+    let keepalive = show("keepalive");
+    assert!(
+        keepalive.starts_with("origin_keepalive\n  in the configuration of nginx\n"),
+        "{keepalive}"
+    );
+    keepalive.has("  also        `weir parameters keepalive --proxy httpd`: ");
+    show("keepalive --proxy httpd").has_none(&["  also "]);
+    show("keepalive --proxy nginx").has("upstream { keepalive LEVEL; }");
+    show("net.core.somaxconn").has_none(&["  also "]);
+}
+
+fn show(line: &str) -> String {
+    run(&format!("parameters {line}")).with_code(0).stdout
 }
 
 #[test]
 fn programs_get_json() {
-    let listed = |line: &str| {
-        let document: Value = run(line).with_code(0).document();
-        let rows = document["parameters"].as_array().expect("a list");
-        rows.clone()
-    };
-    let all = listed("parameters --format json");
-    let of = |id: &str| all.iter().find(|row| row["id"] == id).expect(id);
-    let port_range = of("net.ipv4.ip_local_port_range");
+    let all = list("parameters --format json");
+    let [port_range, somaxconn, file_max, gzip] =
+        ["net.ipv4.ip_local_port_range", "net.core.somaxconn", "fs.file-max", "gzip"]
+            .map(|id| all.iter().find(|row| row["id"] == id).expect(id));
     assert_eq!(port_range["scope"], "kernel_netns");
     assert!(port_range["kubernetes"]["safe"].is_object());
-    assert_eq!(of("net.core.somaxconn")["defaults"][0]["level"], "128");
-    assert_eq!(of("fs.file-max")["kubernetes"], "none");
-    assert_eq!(of("fs.file-max")["only_raises"], true);
-    assert!(of("gzip").get("kubernetes").is_none());
-    let spelling = &of("gzip")["controllers"]["ingress-nginx"];
+    assert_eq!(somaxconn["defaults"][0]["level"], "128");
+    assert_eq!(file_max["kubernetes"], "none");
+    assert_eq!(file_max["only_raises"], true);
+    assert!(gzip.get("kubernetes").is_none());
+    let spelling = &gzip["controllers"]["ingress-nginx"];
     assert_eq!(spelling["key"], "use-gzip");
     assert_eq!(spelling["values"]["on"], "true");
-    assert!(of("fs.file-max").get("controllers").is_none());
-    assert_eq!(listed("parameters gzip --format json"), [of("gzip").clone()]);
+    assert!(file_max.get("controllers").is_none());
+    assert_eq!(list("parameters gzip --format json"), std::slice::from_ref(gzip));
+}
+
+fn list(line: &str) -> Vec<Value> {
+    let document: Value = run(line).with_code(0).document();
+    document["parameters"].as_array().expect("a list").clone()
 }
 
 #[test]
@@ -86,8 +90,7 @@ fn an_unknown_one_is_refused_with_what_was_meant() {
     ]);
     // Of whichever proxy has it, unless one was asked for.
     run("parameters nbthreads").refused_in_a_line(&["\nhint: did you mean `nbthread`?"]);
-    let of_nginx = run("parameters nbthreads --proxy nginx");
-    of_nginx.refused_in_a_line(&["`weir parameters` lists"]);
+    run("parameters nbthreads --proxy nginx").refused_in_a_line(&["`weir parameters` lists"]);
     run("parameters zzzzzzzz").refused_in_a_line(&["`zzzzzzzz`", "`weir parameters` lists"]);
 }
 
@@ -114,34 +117,33 @@ parameters:
 
 #[test]
 fn users_add_their_own() {
-    let place = Place::new();
-    place.write("mine.yaml", ROWS);
-    let start = |more: &str| place.ends(&format!("parameters --parameters {more}"));
-    let all = start("mine.yaml").with_code(0).stdout;
+    let sandbox = Sandbox::new();
+    sandbox.write("mine.yaml", ROWS);
+    let all = sandbox.call("parameters --parameters mine.yaml").with_code(0).stdout;
     all.has_all(&["net.ipv4.tcp_rto_min_us", "proxy_socket_keepalive"]);
-    let one = start("mine.yaml tcp_rto_min_us");
-    one.refused_in_a_line(&["did you mean `net.ipv4.tcp_rto_min_us`?"]);
-    start("mine.yaml --parameters mine.yaml").refused_in_a_line(&[
+    let ended = sandbox.call("parameters --parameters mine.yaml tcp_rto_min_us");
+    ended.refused_in_a_line(&["did you mean `net.ipv4.tcp_rto_min_us`?"]);
+    sandbox.call("parameters --parameters mine.yaml --parameters mine.yaml").refused_in_a_line(&[
         "mine.yaml: row `net.ipv4.tcp_rto_min_us`: the id is there twice",
         "docs/parameters.md",
     ]);
-    start("none.yaml").refused_in_a_line(&["cannot read none.yaml: "]);
+    let ended = sandbox.call("parameters --parameters none.yaml");
+    ended.refused_in_a_line(&["cannot read none.yaml: "]);
 }
 
 /// Checks that the lab writes a directive that weir does not know, and that nginx reads it.
 #[test]
 fn a_study_varies_what_a_user_added() {
-    let place = Place::new();
-    place.write("mine.yaml", ROWS);
+    let sandbox = Sandbox::new();
+    sandbox.write("mine.yaml", ROWS);
     let load = "- {name: closed, closed: true, connections: 2, duration: 2s}";
     let arms = "arms: [{name: probes, settings: {proxy_socket_keepalive: on}}]\n";
     let text = study("{kind: nginx, settings: {worker_processes: 1}}", load, arms);
-    place.write("study.yaml", &text);
-    let without = place.ends("run --check study.yaml");
-    without.refused(&["unknown parameter `proxy_socket_keepalive`"]);
+    sandbox.write("study.yaml", &text);
+    sandbox.call("run --check study.yaml").refused(&["unknown parameter `proxy_socket_keepalive`"]);
 
-    place.ends("run study.yaml --parameters mine.yaml --out 'a run'").with_code(0);
-    let written = place.read("arms/probes/nginx.conf");
+    sandbox.call("run study.yaml --parameters mine.yaml --out 'a run'").with_code(0);
+    let written = sandbox.read("arms/probes/nginx.conf");
     assert!(written.contains("proxy_socket_keepalive on;"), "{written}");
-    place.assert_clean();
+    sandbox.assert_clean();
 }

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use weir_model::record::{NetworkUsed, Outcome, PlacesUsed, Record, TrialRecord};
+use weir_model::record::{NetworkUsed, Outcome, PlacesUsed, Record, SliceRecord, TrialRecord};
 use weir_record::Run;
 
-use crate::place::{names_in, proxy_of};
 use crate::places_support::{Lan, Like};
 use crate::program::HasAll;
+use crate::sandbox::{names_in, proxy_of};
 
 /// A study of two arms without a pilot, as short as possible.
 const STUDY: &str = "\
@@ -46,30 +46,26 @@ const LATE_NS: u64 = 60_000_000_000;
 
 /// Checks that every counter of every host is recorded, and that readings belong to their slices.
 #[track_caller]
-fn counted(run: &Run) {
+fn assert_counted(run: &Run) {
     let trials: Vec<&TrialRecord> = run.trials().collect();
     assert!(!trials.is_empty());
-    let sum = |of: fn(&weir_model::record::SliceRecord) -> u64| -> u64 {
-        trials.iter().flat_map(|trial| &trial.slices).map(of).sum()
-    };
     assert!(trials.iter().any(|trial| trial.first_byte.p50 > 0));
-    let completed = sum(|slice| slice.completed_whole);
+    let completed = sum_of(&trials, |slice| slice.completed_whole);
     assert!(completed > 0);
-    assert!(sum(|slice| slice.proxy_cpu_ns) > 0, "CPU time of proxies");
-    assert!(sum(|slice| slice.rest_ns) > 0, "rests of arms");
-    assert!(sum(|slice| slice.origin_cpu_ns) > 0, "of the origin");
-    assert!(sum(|slice| slice.generator_cpu_ns) > 0, "of the generator");
+    assert!(sum_of(&trials, |slice| slice.proxy_cpu_ns) > 0, "CPU time of proxies");
+    assert!(sum_of(&trials, |slice| slice.rest_ns) > 0, "rests of arms");
+    assert!(sum_of(&trials, |slice| slice.origin_cpu_ns) > 0, "of the origin");
+    assert!(sum_of(&trials, |slice| slice.generator_cpu_ns) > 0, "of the generator");
     // Each arm's listener is read by the slice, so a clock that is off by more than a slice would
     // count the requests of others or none. On a busy machine the readings at either end may be late.
-    let parts = || {
-        run.records.iter().filter_map(|record| match record {
-            Record::Part(part) => Some(part.late_ns),
-            _ => None,
-        })
-    };
-    let measured = sum(|slice| slice.measured_ns).max(1);
-    let late = parts().sum::<u64>() as f64 / measured as f64;
-    let at_origin = sum(|slice| slice.origin_requests);
+    let late_ns: u64 = run
+        .records
+        .iter()
+        .map(|record| if let Record::Part(part) = record { part.late_ns } else { 0 })
+        .sum();
+    let measured = sum_of(&trials, |slice| slice.measured_ns).max(1);
+    let late = late_ns as f64 / measured as f64;
+    let at_origin = sum_of(&trials, |slice| slice.origin_requests);
     let share = at_origin as f64 / completed as f64;
     assert!((share - 1.0).abs() < 0.1 + late, "{at_origin} of {completed}, {late}");
     for record in &run.records {
@@ -80,13 +76,17 @@ fn counted(run: &Run) {
     }
 }
 
+fn sum_of(trials: &[&TrialRecord], figure: fn(&SliceRecord) -> u64) -> u64 {
+    trials.iter().flat_map(|trial| &trial.slices).map(figure).sum()
+}
+
 /// Returns a host whose clock is wrong.
 fn ahead(times: u32) -> Like {
     Like { ahead: AHEAD * times, ..Like::default() }
 }
 
 #[track_caller]
-fn complete(lan: &Lan) -> Run {
+fn read_complete(lan: &Lan) -> Run {
     let run = lan.records();
     assert_eq!(run.outcome(), Some(Outcome::Complete));
     assert!(!run.truncated);
@@ -100,17 +100,14 @@ fn the_proxies_on_a_host_whose_clock_is_another() {
     };
     let ended = lan.run(STUDY, "--place proxy=web1").end().with_code(0);
     lan.assert_clean();
-    let run = complete(&lan);
+    let run = read_complete(&lan);
     assert_eq!(run.header.network, NetworkUsed::Hosts);
     let places = PlacesUsed { proxy: Some("web1".to_owned()), ..PlacesUsed::default() };
     assert_eq!(run.header.places, places);
-    counted(&run);
-    let parts = run.records.iter().filter_map(|record| match record {
-        Record::Part(part) => Some(part),
-        _ => None,
-    });
-    for part in parts {
-        let found = part
+    assert_counted(&run);
+    for record in &run.records {
+        let Record::Part(part) = record else { continue };
+        let ahead_ns = part
             .clocks
             .iter()
             .map(|clock| (&*clock.host, clock.ahead_ns))
@@ -118,17 +115,17 @@ fn the_proxies_on_a_host_whose_clock_is_another() {
             .map(|(_, ns)| ns)
             .sum::<i64>()
             .unsigned_abs();
-        assert!(found.abs_diff(AHEAD.as_nanos() as u64) < LATE_NS, "{:?}", part.clocks);
+        assert!(ahead_ns.abs_diff(AHEAD.as_nanos() as u64) < LATE_NS, "{:?}", part.clocks);
     }
     let around = run.header.surroundings.as_ref().unwrap();
     let inbound = around.inbound().unwrap();
     assert!(inbound.forth.is_some() && inbound.back.is_some(), "{around:?}");
     let web1 = around.hosts.iter().find(|host| host.host == "web1").unwrap();
-    let (found, error) = web1.clock.unwrap();
-    let off = found.unsigned_abs().abs_diff(AHEAD.as_nanos() as u64);
+    let (ahead_ns, error) = web1.clock.unwrap();
+    let off = ahead_ns.unsigned_abs().abs_diff(AHEAD.as_nanos() as u64);
     assert!(off < LATE_NS && error < LATE_NS, "{web1:?}");
     ended.stderr.has_none(&["proxy and generator share CPU"]);
-    let report = lan.place.read("report.md");
+    let report = lan.sandbox.read("report.md");
     assert!(report.contains(" on web1"), "{report}");
 }
 
@@ -140,9 +137,9 @@ fn the_proxies_on_one_host_and_the_origin_server_on_another() {
     let places = "--place proxy=web1 --place origin=web2";
     lan.run(STUDY, places).end().with_code(0);
     lan.assert_clean();
-    let run = complete(&lan);
+    let run = read_complete(&lan);
     assert_eq!(run.header.places.origin.as_deref(), Some("web2"));
-    counted(&run);
+    assert_counted(&run);
 }
 
 #[test]
@@ -161,17 +158,17 @@ fn a_configuration_that_is_on_the_proxy_s_host_alone() {
         .replace("origin_keepalive: 8", "keepalive_requests: 50");
     lan.run(&study, "--place proxy=web1").end().with_code(0);
     lan.assert_clean();
-    counted(&complete(&lan));
-    let patch = lan.place.ends("patch 'a run' --arm keeps-origin").with_code(0).stdout;
+    assert_counted(&read_complete(&lan));
+    let patch = lan.sandbox.call("patch 'a run' --arm keeps-origin").with_code(0).stdout;
     patch.has_all(&["--- a/run/shop/nginx.conf", "+    keepalive_requests 50;"]);
     let there = lan.host(1).root().join("run/shop");
     assert_eq!(names_in(&there), ["nginx.conf", "sites"]);
     assert_eq!(names_in(&there.join("sites")), ["shop.conf"]);
 
     // What is wrong with it is said of the file there.
-    let study = study.replace("shop/nginx.conf", "shop/other.conf");
-    lan.place.write("study.yaml", &study);
-    let ended = lan.starts("run study.yaml --out 'another run' --place proxy=web1").end();
+    let wrong = study.replace("shop/nginx.conf", "shop/other.conf");
+    lan.sandbox.write("study.yaml", &wrong);
+    let ended = lan.start("run study.yaml --out 'another run' --place proxy=web1").end();
     let stderr = ended.with_code(2).stderr;
     assert!(stderr.contains("/run/shop/other.conf"), "{stderr}");
     lan.assert_clean();
@@ -182,10 +179,9 @@ fn the_generator_elsewhere_and_the_others_here() {
     let Some(lan) = Lan::of(&[ahead(1)]) else {
         return;
     };
-    let ended = lan.run(STUDY, "--place generator=web1").end();
-    ended.with_code(0);
+    lan.run(STUDY, "--place generator=web1").end().with_code(0);
     lan.assert_clean();
-    counted(&complete(&lan));
+    assert_counted(&read_complete(&lan));
 }
 
 #[test]
@@ -202,9 +198,9 @@ fn everything_on_another_host_has_network_namespaces_there() {
     let backlog = host.does("cat /proc/sys/net/core/somaxconn");
     lan.run(KERNEL, "--place all=web1").end().with_code(0);
     lan.assert_clean();
-    let run = complete(&lan);
+    let run = read_complete(&lan);
     assert_eq!(run.header.network, NetworkUsed::Namespaces { mtu: 1500 });
-    counted(&run);
+    assert_counted(&run);
     let effective = &proxy_of(&run, "short-queue").expect("it was started").effective;
     assert_eq!(effective["net.core.somaxconn"], "77");
     assert_eq!(effective["listen-backlog"], "77");
@@ -219,18 +215,18 @@ fn a_run_goes_on_where_it_was_begun() {
     };
     let mut running =
         lan.run(&STUDY.replace("duration: 2s", "duration: 20s"), "--place proxy=web1");
-    lan.place.await_trials(&mut running, 6);
+    lan.sandbox.await_trials(&mut running, 6);
     running.signal(Signal::INT);
     running.end().with_code(130);
     lan.assert_clean();
 
     let resume = "run --resume 'a run'";
-    let other = lan.starts(&format!("{resume} --place proxy=web2")).end();
-    other.refused(&["it started with the generator on this host, the proxies on web1"]);
+    let ended = lan.start(&format!("{resume} --place proxy=web2")).end();
+    ended.refused(&["it started with the generator on this host, the proxies on web1"]);
     // Without a word about places.
-    let mut again = lan.starts(resume);
-    let blocks = lan.place.trials();
-    again.wait_until("more blocks", |_| lan.place.trials() > blocks);
+    let mut again = lan.start(resume);
+    let blocks = lan.sandbox.trials();
+    again.wait_until("more blocks", |_| lan.sandbox.trials() > blocks);
     assert!(!lan.host(1).agents().is_empty());
     again.signal(Signal::INT);
     again.end().with_code(130);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use weir_model::load_report::LoadReport;
-use weir_model::record::{GeneratorStart, Outcome, PartRecord, Record};
+use weir_model::record::{GeneratorStart, Outcome, Record};
 use weir_report::load::histogram;
 
 use crate::places_support::{Lan, Like};
@@ -44,8 +44,8 @@ fn assert_together(starts: &[GeneratorStart], hosts: usize) {
 
 /// Removes the files of a killed run, with the command of its hint.
 #[track_caller]
-fn restored(lan: &Lan) {
-    lan.starts("restore --host web2").end().with_code(0);
+fn restore(lan: &Lan) {
+    lan.start("restore --host web2").end().with_code(0);
     lan.assert_clean();
 }
 
@@ -53,56 +53,56 @@ fn restored(lan: &Lan) {
 fn four_generators_send_what_one_sends_and_their_histograms_are_added() {
     let Some(lan) = lan(4) else { return };
     let (_origin, address) = lan.origin("--delay 5ms");
-    let load = |generators: &str| -> LoadReport {
+    let [single, four] = ["web1", "web1,web2,web3,web4"].map(|generators| {
         let line = format!(
             "load http://{address}/ -R 1000 -c 40 -t 1 -d 3s --format json --place generator={generators}"
         );
-        let report = lan.starts(&line).end().with_code(0).document();
+        let report: LoadReport = lan.start(&line).end().with_code(0).document();
         lan.assert_clean();
         report
-    };
-    let one = load("web1");
-    let four = load("web1,web2,web3,web4");
-    assert!(one.generators.is_empty() && one.load.cpus.len() == 1);
+    });
+    assert!(single.generators.is_empty() && single.load.cpus.len() == 1);
     assert_eq!(four.load.cpus.len(), 4);
 
-    for report in [&one, &four] {
+    for report in [&single, &four] {
         assert_eq!((report.counts.due, report.counts.connected), (3000, 40));
         within(report.rates.offered, 980.0..1020.0);
         within(report.rates.completed, 950.0..1020.0);
     }
-    let at = |report: &LoadReport, q: f64| {
-        let all = &report.response_time.quantiles;
-        all.iter().find(|(at, _)| *at == q).unwrap().1 as f64 / 1e6
-    };
-    // Every answer takes 5 ms, and longer beside what else runs here.
-    within(at(&one, 0.5), 5.0..);
-    within(at(&four, 0.5), 5.0..);
+    for report in [&single, &four] {
+        let mut quantiles = report.response_time.quantiles.iter();
+        let (_, median_ns) = quantiles.find(|(quantile, _)| *quantile == 0.5).unwrap();
+        // Every answer takes 5 ms, and longer beside what else runs here.
+        within(*median_ns as f64 / 1e6, 5.0..);
+    }
 
-    let starts: Vec<_> = four.generators.iter().map(|one| one.start.clone()).collect();
+    let starts: Vec<_> = four.generators.iter().map(|single| single.start.clone()).collect();
     assert_together(&starts, 4);
     let names: Vec<&str> = starts.iter().map(|start| &*start.host).collect();
     assert_eq!(names, ["web1", "web2", "web3", "web4"]);
-    assert!(four.generators.iter().all(|one| one.due == 750));
-    let read = |of: &weir_model::load_report::TimeReport| histogram(of).unwrap();
-    let mut sum = read(&four.generators[0].response_time);
-    for other in &four.generators[1..] {
-        sum.add(read(&other.response_time)).unwrap();
+    assert!(four.generators.iter().all(|single| single.due == 750));
+    let mut sum = histogram(&four.generators[0].response_time).unwrap();
+    for generator in &four.generators[1..] {
+        sum.add(histogram(&generator.response_time).unwrap()).unwrap();
     }
     assert_eq!(sum.len(), four.response_time.count);
-    assert!(sum == read(&four.response_time), "bucket by bucket");
+    assert!(sum == histogram(&four.response_time).unwrap(), "bucket by bucket");
 
-    let said =
-        lan.starts(&format!("load http://{address}/ -c 8 -d 1s --place generator=web1,web2"));
-    let said = said.end().with_code(0).stdout;
-    said.has_all(&["of 2 generators", "web1: ", "web2: ", "apart, by clocks"]);
+    let running =
+        lan.start(&format!("load http://{address}/ -c 8 -d 1s --place generator=web1,web2"));
+    running.end().with_code(0).stdout.has_all(&[
+        "of 2 generators",
+        "web1: ",
+        "web2: ",
+        "apart, by clocks",
+    ]);
 }
 
 #[test]
 fn a_generator_that_is_lost_is_named_and_the_others_stop() {
     let Some(lan) = lan(2) else { return };
     let (_origin, address) = lan.origin("");
-    let mut running = lan.starts(&format!(
+    let mut running = lan.start(&format!(
         "load http://{address}/ -c 4 -d 60s --every 1s --place generator=web1,web2"
     ));
     running.wait_until("an interval", |weir| weir.stderr().contains("/s"));
@@ -111,7 +111,7 @@ fn a_generator_that_is_lost_is_named_and_the_others_stop() {
     }
     let stderr = running.end().with_code(1).stderr;
     stderr.has_all(&["the agent on web2 is gone", "weir restore --host web2"]);
-    restored(&lan);
+    restore(&lan);
 }
 
 #[test]
@@ -133,24 +133,20 @@ fn a_study_under_a_load_of_two_generators() {
         let sent = slices.iter().map(|slice| slice.sent).sum::<u64>();
         let shares = &trial.generators;
         assert_eq!(shares.len(), 2);
-        assert_eq!(shares.iter().map(|one| one.due).sum::<u64>(), due);
-        assert_eq!(shares.iter().map(|one| one.sent).sum::<u64>(), sent);
-        let timed = shares.iter().map(|one| one.timed).sum::<u64>();
+        assert_eq!(shares.iter().map(|share| share.due).sum::<u64>(), due);
+        assert_eq!(shares.iter().map(|share| share.sent).sum::<u64>(), sent);
+        let timed = shares.iter().map(|share| share.timed).sum::<u64>();
         assert_eq!(timed, trial.response_time.count);
-        assert!(shares.iter().all(|one| one.due > 0 && one.cpu_ns > 0));
+        assert!(shares.iter().all(|share| share.due > 0 && share.cpu_ns > 0));
     }
-    let parts: Vec<&PartRecord> = run
-        .records
-        .iter()
-        .filter_map(|record| match record {
-            Record::Part(part) => Some(&**part),
-            _ => None,
-        })
-        .collect();
-    assert!(!parts.is_empty());
-    parts.iter().for_each(|part| assert_together(&part.starts, 2));
-    let report = lan.place.read("report.md");
-    report.has_all(&["on each of web1, web2", "generators started apart"]);
+    let mut parts = 0;
+    for record in &run.records {
+        let Record::Part(part) = record else { continue };
+        assert_together(&part.starts, 2);
+        parts += 1;
+    }
+    assert!(parts > 0);
+    lan.sandbox.read("report.md").has_all(&["on each of web1, web2", "generators started apart"]);
 }
 
 #[test]
@@ -159,14 +155,14 @@ fn the_capacity_of_a_url_is_searched_by_two_generators() {
     // Some 400 requests/s, whatever the machine has to do beside.
     let (_origin, address) = lan.origin("--concurrency 2 --delay 5ms");
     let places = "--place generator=web1,web2 --out 'a run'";
-    let mut running = lan.starts(&format!("capacity http://{address}/ -c 8 {places}"));
-    lan.place.await_trials(&mut running, 4);
+    let mut running = lan.start(&format!("capacity http://{address}/ -c 8 {places}"));
+    lan.sandbox.await_trials(&mut running, 4);
     running.signal(Signal::INT);
     running.end().with_code(130);
     lan.assert_clean();
     let run = lan.records();
     assert_eq!(run.header.places.more_generators, ["web2"]);
-    let shared = run.trials_in(|_| true).filter(|it| it.generators.len() == 2);
+    let shared = run.trials_in(|_| true).filter(|trial| trial.generators.len() == 2);
     assert!(shared.count() >= 4);
 }
 
@@ -175,20 +171,20 @@ fn a_run_whose_generator_is_lost_ends_and_goes_on_with_the_same_hosts() {
     let Some(lan) = lan(2) else { return };
     let study = STUDY.replace("duration: 2s", "duration: 20s");
     let mut running = lan.run(&study, "--place generator=web1,web2");
-    lan.place.await_trials(&mut running, 4);
+    lan.sandbox.await_trials(&mut running, 4);
     for pid in lan.host(2).agents() {
         signal(pid, Signal::KILL);
     }
     let stderr = running.end().with_code(1).stderr;
     stderr.has_all(&["the agent on web2 is gone", "what was recorded is in"]);
-    restored(&lan);
+    restore(&lan);
 
     let resume = "run --resume 'a run'";
-    let other = lan.starts(&format!("{resume} --place generator=web1")).end();
-    other.refused(&["it started with the generators on web1, web2"]);
-    let mut again = lan.starts(resume);
-    let blocks = lan.place.trials();
-    again.wait_until("more blocks", |_| lan.place.trials() > blocks);
+    let ended = lan.start(&format!("{resume} --place generator=web1")).end();
+    ended.refused(&["it started with the generators on web1, web2"]);
+    let mut again = lan.start(resume);
+    let blocks = lan.sandbox.trials();
+    again.wait_until("more blocks", |_| lan.sandbox.trials() > blocks);
     assert!((1..=2).all(|number| !lan.host(number).agents().is_empty()));
     again.signal(Signal::INT);
     again.end().with_code(130);

@@ -81,27 +81,27 @@ fn an_agent_that_lies_ends_the_run_and_harms_nobody() {
         ended.stderr.has_all(words);
         ended.stderr.has_none(&["panicked", "\x1b"]);
         assert!(peak < MEMORY, "{peak} KiB");
-        let asked = planted.accept().map(|(_, from)| from);
-        let waits = |error: &io::Error| error.kind() == ErrorKind::WouldBlock;
-        assert!(asked.as_ref().is_err_and(waits), "{asked:?}");
+        let connection = planted.accept().map(|(_, from)| from);
+        let is_none = connection.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        assert!(is_none, "{connection:?}");
         lan.assert_clean();
         // What was begun is not the next one's.
-        let _ = fs::remove_dir_all(lan.place.run_folder());
+        let _ = fs::remove_dir_all(lan.sandbox.run_folder());
     }
 }
 
 /// Writes a program that runs this test again, as an agent. The test harness writes to standard output too, so the
 /// agent's output goes through a FIFO.
 fn liar(lan: &Lan, lie: &str) -> PathBuf {
-    let own = std::env::current_exe().expect("a test knows its executable");
+    let this_test = std::env::current_exe().expect("a test knows its executable");
     let test = "places_lies::an_agent_that_lies_ends_the_run_and_harms_nobody";
     let text = format!(
         "#!/bin/sh\nfifo=$(mktemp -d)/told && mkfifo \"$fifo\" || exit 1\nexec 4<&0\n\
          {LIE}={lie} {TOLD_TO}=$fifo '{}' --exact {test} --nocapture <&4 >&2 4<&- &\n\
          exec 4<&- <\"$fifo\"\nrm -r \"${{fifo%/told}}\"\nexec cat\n",
-        own.display()
+        this_test.display()
     );
-    lan.place.program("liar", &text)
+    lan.sandbox.program("liar", &text)
 }
 
 /// Passes on the messages from and to a real agent, except for the lie.
@@ -119,9 +119,9 @@ fn tell(lie: &str) {
     // When the input ends, so does the agent's.
     std::thread::spawn(move || io::copy(&mut io::stdin().lock(), &mut hears));
     let mut number = 0;
-    while let Some(said) = message(&mut says) {
+    while let Some(reply) = message(&mut says) {
         // Whoever was lied to may be gone.
-        if out.write_all(&told(lie, number, said)).is_err() {
+        if out.write_all(&falsify(lie, number, reply)).is_err() {
             break;
         }
         number += 1;
@@ -141,12 +141,12 @@ fn message(from: &mut impl Read) -> Option<Value> {
 }
 
 /// Returns the bytes to send as the `number`-th message.
-fn told(lie: &str, number: usize, mut said: Value) -> Vec<u8> {
-    let body = &mut said["body"];
+fn falsify(lie: &str, number: usize, mut reply: Value) -> Vec<u8> {
+    let body = &mut reply["body"];
     match (lie, number) {
         ("greeting", 0) => {
-            let own = said["weir"].as_str().unwrap_or_default();
-            said["weir"] = format!("\x1b[2J{own}").into();
+            let version = reply["weir"].as_str().unwrap_or_default();
+            reply["weir"] = format!("\x1b[2J{version}").into();
         }
         ("silence", 1..) => return Vec::new(),
         ("oversized", 1..) => return vec![0xff; 64],
@@ -160,7 +160,7 @@ fn told(lie: &str, number: usize, mut said: Value) -> Vec<u8> {
         ("histogram", _) if body["event"]["slice"].is_object() => {
             body["event"]["slice"]["data"]["response"] = CLAIMS.into();
         }
-        ("slices", _) if body["event"]["slice"].is_object() => return frame(&said).repeat(100),
+        ("slices", _) if body["event"]["slice"].is_object() => return frame(&reply).repeat(100),
         ("arms", _) if body["done"]["arms"].is_array() => {
             let arms = body["done"]["arms"].as_array_mut().expect("it is one");
             let first = arms.first().cloned().expect("an arm");
@@ -171,7 +171,7 @@ fn told(lie: &str, number: usize, mut said: Value) -> Vec<u8> {
         }
         _ => {}
     }
-    frame(&said)
+    frame(&reply)
 }
 
 fn is_address(text: &str) -> bool {

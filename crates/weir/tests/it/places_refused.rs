@@ -27,8 +27,8 @@ blocks: {slice: 50ms, at-least: 6, instances: 1}
 
 /// Returns the study with one arm that changes the kernel.
 fn kernel(setting: &str) -> String {
-    let (head, rest) = STUDY.split_once("arms:").expect("it has arms");
-    let (_, blocks) = rest.split_once("blocks:").expect("it has blocks");
+    let (head, after_arms) = STUDY.split_once("arms:").expect("it has arms");
+    let (_, blocks) = after_arms.split_once("blocks:").expect("it has blocks");
     format!("{head}arms:\n- {{name: changed, settings: {{{setting}}}}}\nblocks:{blocks}")
 }
 
@@ -37,9 +37,8 @@ fn one(lines: &'static str) -> Option<Lan> {
 }
 
 fn refused(lan: &Lan, words: &[&str]) {
-    let ended = lan.run(STUDY, "--place proxy=web1").end();
-    ended.refused(words);
-    assert!(!lan.place.run_folder().exists(), "nothing was begun");
+    lan.run(STUDY, "--place proxy=web1").end().refused(words);
+    assert!(!lan.sandbox.run_folder().exists(), "nothing was begun");
     lan.assert_clean();
 }
 
@@ -47,12 +46,11 @@ fn refused(lan: &Lan, words: &[&str]) {
 fn instead(lan: &Lan, text: &str) -> PathBuf {
     let weir = env!("CARGO_BIN_EXE_weir");
     let text = format!("#!/bin/sh\nweir={weir}\n{text}\n");
-    lan.place.program("another", &text)
+    lan.sandbox.program("another", &text)
 }
 
 fn with_agent(lan: &Lan, study: &str, agent: &Path, places: &str) -> Ended {
-    let agent = agent.to_str().expect("names are UTF-8");
-    lan.run(study, &format!("--place {places} --agent {agent}")).end()
+    lan.run(study, &format!("--place {places} --agent {}", agent.display())).end()
 }
 
 #[test]
@@ -70,8 +68,7 @@ fn a_host_with_another_key_and_one_that_is_not_there() {
     lan.host(1).ssh.know("other_key");
     refused(&lan, &["web1: ", "host key has changed", "ssh-keygen"]);
     lan.host(1).does("ip link set wire down");
-    let down = lan.run(STUDY, "--place proxy=web1").end();
-    down.refused(&["web1: ", "\nhint: "]);
+    lan.run(STUDY, "--place proxy=web1").end().refused(&["web1: ", "\nhint: "]);
     let nobody = lan.run(STUDY, "--place proxy=no-such-host.invalid").end();
     nobody.refused(&["no-such-host.invalid: ", "ssh knows no such host", "\nhint: "]);
 }
@@ -93,8 +90,7 @@ fn an_agent_of_another_weir() {
 fn a_host_without_the_proxy() {
     let Some(lan) = one("") else { return };
     let study = STUDY.replace("{kind: nginx,", "{kind: nginx, executable: /nowhere/nginx,");
-    let ended = lan.run(&study, "--place proxy=web1").end();
-    ended.refused(&["web1: ", "/nowhere/nginx", "\nhint: "]);
+    lan.run(&study, "--place proxy=web1").end().refused(&["web1: ", "/nowhere/nginx", "\nhint: "]);
     lan.assert_clean();
 }
 
@@ -121,20 +117,20 @@ const ROWS: [(&str, &str, &str); 4] = [
 ];
 
 fn rows() -> String {
-    let row = |(name, level, default)| {
+    let rows = ROWS.map(|(name, level, default)| {
         format!(
             "- {{id: {name}, scope: kernel_netns, level: {level}, default: {{level: \"{default}\"}}, \
              why: For a test., source: https://docs.kernel.org/networking/ip-sysctl.html, \
              effective: {{sysctl: {{name: {name}}}}}}}\n"
         )
-    };
-    format!("parameters:\n{}", ROWS.map(row).concat())
+    });
+    format!("parameters:\n{}", rows.concat())
 }
 
 #[test]
 fn settings_that_a_hosts_kernel_does_not_take() {
     let Some(lan) = one("") else { return };
-    lan.place.write("rows.yaml", &rows());
+    lan.sandbox.write("rows.yaml", &rows());
     #[rustfmt::skip]
     let cases: [(&str, &[&str]); 4] = [
         ("net.core.no_such_setting: 7",
@@ -158,7 +154,7 @@ fn settings_that_a_hosts_kernel_does_not_take() {
         }
         assert_eq!(lan.records().outcome(), Some(Outcome::Failed));
         lan.assert_clean();
-        fs::remove_dir_all(lan.place.run_folder()).expect("own folder");
+        fs::remove_dir_all(lan.sandbox.run_folder()).expect("own folder");
     }
 }
 
@@ -167,62 +163,60 @@ fn an_mtu_that_no_link_has() {
     let Some(lan) = one("") else { return };
     for mtu in ["10", "70000"] {
         let study = format!("{STUDY}network: {{mtu: {mtu}}}\n");
-        let ended = lan.run(&study, "--place all=web1").end();
-        ended.refused(&["mtu", "576"]);
+        lan.run(&study, "--place all=web1").end().refused(&["mtu", "576"]);
     }
     lan.assert_clean();
 }
 
 /// Starts a long study, and waits for its first blocks on the host.
-fn begun(lan: &Lan) -> Running {
+fn start_long(lan: &Lan) -> Running {
     let study = STUDY.replace("duration: 2s", "duration: 60s");
     let mut running = lan.run(&study, "--place proxy=web1");
-    lan.place.await_trials(&mut running, 6);
+    lan.sandbox.await_trials(&mut running, 6);
     running
 }
 
 /// Checks that weir gave the host up: in time, with its records, and with a hint.
-fn given_up(lan: &Lan, ended: Ended, begun: Instant) {
-    let ended = ended.with_code(1);
-    ended.stderr.has_all(&["web1", "a run", "weir restore --host web1"]);
+fn assert_given_up(lan: &Lan, ended: Ended, begun: Instant) {
+    ended.with_code(1).stderr.has_all(&["web1", "a run", "weir restore --host web1"]);
     // Far longer than it takes: the silence, and the time for a last word.
     assert!(begun.elapsed() < Duration::from_secs(58));
     let run = lan.records();
     assert_eq!(run.outcome(), Some(Outcome::Failed));
-    assert!(lan.place.trials() >= 6);
+    assert!(lan.sandbox.trials() >= 6);
 }
 
 fn nothing_is_left(lan: &Lan) {
     lan.assert_clean();
-    let shown = lan.starts("restore --host web1").end().with_code(0).stdout;
+    let shown = lan.start("restore --host web1").end().with_code(0).stdout;
     assert!(shown.starts_with("Nothing to restore"), "{shown}");
 }
 
 #[test]
 fn a_host_that_stands_still_in_the_middle_of_a_block() {
     let Some(lan) = one("") else { return };
-    let running = begun(&lan);
+    let running = start_long(&lan);
     let still = Instant::now();
     let stopped = lan.host(1).agents();
     stopped.iter().for_each(|&pid| signal(pid, Signal::STOP));
     let ended = running.end();
     // The agent's sshd may have gone, and nobody knows the agent for its child any more.
     stopped.iter().for_each(|&pid| signal(pid, Signal::CONT));
-    given_up(&lan, ended, still);
+    assert_given_up(&lan, ended, still);
     nothing_is_left(&lan);
 }
 
 #[test]
 fn a_host_whose_line_is_cut_in_the_middle_of_a_block() {
     let Some(lan) = one("") else { return };
-    let running = begun(&lan);
+    let running = start_long(&lan);
     let cut = Instant::now();
     lan.host(1).does("ip link set wire down");
     let ended = running.end();
-    given_up(&lan, ended, cut);
+    assert_given_up(&lan, ended, cut);
     // The agent hears nothing any more, and ends by itself behind the cut; its sshd does not know yet.
     crate::program::wait_until("the end of the proxies", || {
-        crate::place::names_in(&lan.host(1).ssh.temporary()).is_empty()
+        crate::sandbox::names_in(&lan.host(1).ssh.temporary()).is_empty()
     });
     lan.host(1).does("ip link set wire up && ip addr show dev wire");
     nothing_is_left(&lan);

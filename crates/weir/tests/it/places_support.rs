@@ -12,8 +12,8 @@ use weir_probe::process::command_line;
 use weir_record::Run;
 
 use crate::origin::serving;
-use crate::place::{Place, names_in};
 use crate::program::{Running, wait_until};
+use crate::sandbox::{Sandbox, names_in};
 use crate::ssh_support::{self, Site};
 
 /// Network of all hosts: TEST-NET-2 (RFC 5737).
@@ -24,7 +24,7 @@ pub(crate) struct Lan {
     // Dropped first: who is connected to a host ends before the host does.
     hosts: Vec<Host>,
     here: Network,
-    pub(crate) place: Place,
+    pub(crate) sandbox: Sandbox,
 }
 
 /// A host of the network.
@@ -54,7 +54,7 @@ impl Lan {
             ssh_support::skipped(&error.to_string());
             return None;
         }
-        let place = Place::new();
+        let sandbox = Sandbox::new();
         let here = Network::create().expect("namespaces can be had");
         let commands = "ip link add lan type bridge && ip link set lan up && \
                         ip addr add 198.51.100.1/24 dev lan";
@@ -62,7 +62,7 @@ impl Lan {
             ssh_support::skipped(&format!("no bridge here: {words}"));
             return None;
         }
-        let mut lan = Lan { hosts: Vec::new(), here, place };
+        let mut lan = Lan { hosts: Vec::new(), here, sandbox };
         for (index, like) in hosts.iter().enumerate() {
             let host = lan.attach(index as u8 + 1, like)?;
             lan.hosts.push(host);
@@ -92,18 +92,10 @@ impl Lan {
 
     /// Writes the lines that the user would have in ~/.ssh/config.
     fn write_configuration(&self) {
-        let of = |host: &Host| {
-            let folder = host.ssh.folder.path().display();
-            format!(
-                "Host {}\n HostName {}\n Port {}\n IdentityFile {folder}/key\n \
-                 UserKnownHostsFile {folder}/known_hosts\n",
-                host.name, host.ssh.address, host.ssh.port
-            )
-        };
         let all = "Host *\n IdentitiesOnly yes\n IdentityAgent none\n \
                    GlobalKnownHostsFile /dev/null\n";
-        let text: String = self.hosts.iter().map(of).collect();
-        self.place.write("ssh_config", &(text + all));
+        let text: String = self.hosts.iter().map(Host::ssh_lines).collect();
+        self.sandbox.write("ssh_config", &(text + all));
     }
 
     /// Returns the network namespace in which weir runs.
@@ -128,23 +120,23 @@ impl Lan {
 
     /// Returns a command that runs weir with these arguments, and the ssh options for the hosts.
     fn weir(&self, arguments: &[&str]) -> Command {
-        let own = self.place.weir(arguments);
+        let local = self.sandbox.weir(arguments);
         let mut command = Command::new("nsenter");
         command.arg(format!("--net={}", file_of(&self.here).display()));
-        command.arg(own.get_program()).args(own.get_args());
+        command.arg(local.get_program()).args(local.get_args());
         command.args(["--ssh-option", "-F", "--ssh-option", "ssh_config"]);
-        for (name, value) in own.get_envs() {
+        for (name, value) in local.get_envs() {
             command.env(name, value.unwrap_or_default());
         }
-        command.env("WEIR_JOURNAL", self.place.path("journal"));
-        if let Some(folder) = own.get_current_dir() {
+        command.env("WEIR_JOURNAL", self.sandbox.path("journal"));
+        if let Some(folder) = local.get_current_dir() {
             command.current_dir(folder);
         }
         command
     }
 
     /// Starts weir with the words of a shell line.
-    pub(crate) fn starts(&self, line: &str) -> Running {
+    pub(crate) fn start(&self, line: &str) -> Running {
         let words = shlex::split(line).expect("a line of a shell");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Running::start(&mut self.weir(&words))
@@ -152,19 +144,19 @@ impl Lan {
 
     /// Starts `weir run` of a study with this text, and more arguments.
     pub(crate) fn run(&self, study: &str, more: &str) -> Running {
-        self.place.write("study.yaml", study);
-        self.starts(&format!("run study.yaml --out 'a run' {more}"))
+        self.sandbox.write("study.yaml", study);
+        self.start(&format!("run study.yaml --out 'a run' {more}"))
     }
 
     /// Reads the run's records.
     pub(crate) fn records(&self) -> Run {
-        Run::read(&self.place.run_folder()).expect("the run can be read")
+        Run::read(&self.sandbox.run_folder()).expect("the run can be read")
     }
 
     /// Checks that no process and no file of weir's is left on any host.
     #[track_caller]
     pub(crate) fn assert_clean(&self) {
-        self.place.assert_clean();
+        self.sandbox.assert_clean();
         for host in &self.hosts {
             // The agent ends when its input does, a moment after weir.
             wait_until("the end of the agent", || host.agents().is_empty());
@@ -176,6 +168,15 @@ impl Lan {
 }
 
 impl Host {
+    fn ssh_lines(&self) -> String {
+        let folder = self.ssh.folder.path().display();
+        format!(
+            "Host {}\n HostName {}\n Port {}\n IdentityFile {folder}/key\n \
+             UserKnownHostsFile {folder}/known_hosts\n",
+            self.name, self.ssh.address, self.ssh.port
+        )
+    }
+
     /// Returns all processes that ssh has started there.
     pub(crate) fn agents(&self) -> Vec<u32> {
         self.ssh.processes()
@@ -206,17 +207,18 @@ fn attempt(network: &Network, commands: &str) -> Result<String, String> {
         .args(["sh", "-c", commands])
         .output()
         .map_err(|error| error.to_string())?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    let is_done = output.status.success();
+    let text = String::from_utf8_lossy(if is_done { &output.stdout } else { &output.stderr });
+    if is_done { Ok(text.trim().to_owned()) } else { Err(text.trim().to_owned()) }
 }
 
 /// Returns processes whose command line names a folder.
 fn processes_with(folder: &Path) -> Vec<u32> {
-    let folder = folder.to_str().expect("names are UTF-8");
+    let path = folder.to_str().expect("names are UTF-8");
     fs::read_dir("/proc")
         .expect("/proc")
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|&pid| command_line(pid).is_ok_and(|line| line.contains(folder)))
+        .filter(|&pid| command_line(pid).is_ok_and(|line| line.contains(path)))
         .collect()
 }

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::place::Place;
 use crate::program::Running;
+use crate::sandbox::Sandbox;
 
 /// Conditions beside the study itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Beside {
+enum Hindrance {
     Nothing,
     /// Programs that take the generator's CPU.
     Burners,
@@ -26,7 +26,7 @@ enum Beside {
     /// A file system that writes at once, for the proxy's folder.
     SlowDisk,
 }
-use Beside::{Burners, Nothing, Quota, SlowDisk};
+use Hindrance::{Burners, Nothing, Quota, SlowDisk};
 
 struct Row {
     fault: &'static str,
@@ -39,7 +39,7 @@ struct Row {
     load: &'static str,
     /// More lines of the study.
     more: &'static str,
-    beside: Beside,
+    beside: Hindrance,
 }
 
 const fn row(
@@ -154,63 +154,66 @@ const ROWS: &[Row] = &[
 
 #[test]
 fn planted_limits_are_named_first() {
-    let asked = std::env::var("WEIR_PLANTED").unwrap_or_default();
-    let told: Vec<Told> = if asked.is_empty() {
+    let names = std::env::var("WEIR_PLANTED").unwrap_or_default();
+    let results: Vec<RowResult> = if names.is_empty() {
         let quick = ROWS.iter().filter(|row| QUICK.contains(&row.fault));
         thread::scope(|scope| {
-            let all: Vec<_> = quick.map(|row| (row, scope.spawn(|| tried(row)))).collect();
+            let all: Vec<_> = quick.map(|row| (row, scope.spawn(|| try_row(row)))).collect();
             let beside: Vec<_> =
                 all.into_iter().map(|(row, run)| (row, run.join().expect("a judgement"))).collect();
             beside.into_iter().map(|(row, first)| retry_alone(row, first)).collect()
         })
     } else {
-        let is_one = |row: &&Row| asked == "all" || asked.split(',').any(|name| row.fault == name);
         println!(
             "| fault | named first | how sure | to turn | what else | confirmed |\n|---|---|---|---|---|---|"
         );
-        ROWS.iter().filter(is_one).map(tried).collect()
+        ROWS.iter()
+            .filter(|row| names == "all" || names.split(',').any(|name| row.fault == name))
+            .map(try_row)
+            .collect()
     };
-    assert!(!told.is_empty(), "no fault is called {asked}");
-    let wrong: Vec<&str> = told.iter().filter(|one| !one.is_right).map(|one| &*one.line).collect();
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), told.len(), wrong.join("\n"));
+    assert!(!results.is_empty(), "no fault is called {names}");
+    let wrong: Vec<&str> =
+        results.iter().filter(|result| !result.is_right).map(|result| &*result.line).collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), results.len(), wrong.join("\n"));
 }
 
-struct Told {
+struct RowResult {
     line: String,
     is_right: bool,
 }
 
 /// Tests a row again if its limiter was not named while the others ran. As many weirs as proxies, on CPUs that other
 /// tests share, may keep each other from the load that shows a limit. A run that fails is not repeated.
-fn retry_alone(row: &Row, first: Told) -> Told {
+fn retry_alone(row: &Row, first: RowResult) -> RowResult {
     if first.is_right {
         return first;
     }
-    let alone = tried(row);
-    Told { line: format!("{}\nand alone: {}", first.line, alone.line), ..alone }
+    let alone = try_row(row);
+    RowResult { line: format!("{}\nand alone: {}", first.line, alone.line), ..alone }
 }
 
 /// Makes a run with the fault, and judges its limiter.
 #[allow(clippy::print_stdout)]
-fn tried(row: &Row) -> Told {
-    let place = Place::new();
-    let kept = std::env::var_os("WEIR_PLANTED_RUNS");
-    let folder = kept.map_or(place.path("a run"), |kept| Path::new(&kept).join(row.fault));
+fn try_row(row: &Row) -> RowResult {
+    let sandbox = Sandbox::new();
+    let runs = std::env::var_os("WEIR_PLANTED_RUNS");
+    let folder = runs.map_or(sandbox.path("a run"), |runs| Path::new(&runs).join(row.fault));
     if !folder.exists() {
-        run(row, &place, &folder);
+        run(row, &sandbox, &folder);
     }
-    let folder = folder.display().to_string();
-    let mut report = place.weir(&["report", &folder, "--format", "json"]);
+    let name = folder.display().to_string();
+    let mut report = sandbox.weir(&["report", &name, "--format", "json"]);
     let json = Running::start(&mut report).end().with_code(0).stdout;
-    let told = judged(row, &serde_json::from_str(&json).expect("findings"));
-    println!("{}", told.line);
-    told
+    let result = judge(row, &serde_json::from_str(&json).expect("findings"));
+    println!("{}", result.line);
+    result
 }
 
-fn run(row: &Row, place: &Place, folder: &Path) {
-    let beside = Prepared::of(row.beside, place);
+fn run(row: &Row, sandbox: &Sandbox, folder: &Path) {
+    let beside = Prepared::of(row.beside, sandbox);
     let slice = if row.load == BURSTS { "1s" } else { "500ms" };
-    let quota = place.path("quota");
+    let quota = sandbox.path("quota");
     let more = row.more.replace("QUOTA", &quota.display().to_string());
     let study = format!(
         "weir: 1\nname: planted\nquestion: What limits it?\nproxy: {{{}}}\norigin: {{{}}}\nloads:\n  \
@@ -220,11 +223,11 @@ fn run(row: &Row, place: &Place, folder: &Path) {
         row.origin,
         row.load
     );
-    place.write("study.yaml", &study);
-    let mut weir = place.weir(&["run", "study.yaml", "--out"]);
+    sandbox.write("study.yaml", &study);
+    let mut weir = sandbox.weir(&["run", "study.yaml", "--out"]);
     weir.arg(folder);
     if row.beside == SlowDisk {
-        weir.env("TMPDIR", place.path("slow"));
+        weir.env("TMPDIR", sandbox.path("slow"));
     }
     // A proof depends on how fast things are, and takes longer than tests wait for an end.
     let proves = std::env::var_os("WEIR_PLANTED").is_some();
@@ -233,14 +236,14 @@ fn run(row: &Row, place: &Place, folder: &Path) {
     drop(beside);
 }
 
-fn judged(row: &Row, json: &Value) -> Told {
+fn judge(row: &Row, json: &Value) -> RowResult {
     let none = Vec::new();
     let all = json["limiters"][0]["judgement"]["findings"].as_array().unwrap_or(&none);
-    let name = |one: &Value| one["limiter"].as_str().unwrap_or_default().to_owned();
-    let names: Vec<String> = all.iter().map(name).collect();
+    let limiters = all.iter().map(|finding| finding["limiter"].as_str().unwrap_or_default());
+    let names: Vec<String> = limiters.map(str::to_owned).collect();
     let first = all.first().cloned().unwrap_or_default();
-    let turns = first["turn"].as_array().unwrap_or(&none);
-    let turns: Vec<&str> = turns.iter().filter_map(Value::as_str).collect();
+    let turns: Vec<&str> =
+        first["turn"].as_array().unwrap_or(&none).iter().filter_map(Value::as_str).collect();
     let is_right = match row.limiter {
         "" => names.iter().all(|name| name == "cpu"),
         limiter => {
@@ -252,7 +255,7 @@ fn judged(row: &Row, json: &Value) -> Told {
     let certainty = first["certainty"].as_str().unwrap_or("");
     let (named, others) =
         names.split_first().map_or(("nothing", &[][..]), |(named, others)| (named, others));
-    Told {
+    RowResult {
         line: format!(
             "| {} | {named} | {certainty} | {} | {} | {} |",
             row.fault,
@@ -267,21 +270,22 @@ fn judged(row: &Row, json: &Value) -> Told {
 /// Describes the changes of the confirming trials, and their results.
 fn proofs(confirmations: &Value) -> String {
     let none = Vec::new();
-    let each = confirmations.as_array().unwrap_or(&none).iter().map(|one| {
-        let what: Vec<String> = one["turned"]
+    let proofs = confirmations.as_array().unwrap_or(&none).iter().map(|confirmation| {
+        let turned: Vec<String> = confirmation["turned"]
             .as_object()
             .into_iter()
             .flatten()
             .map(|(id, level)| format!("{id} {}", level.as_str().unwrap_or("?")))
             .collect();
-        let taken = if one["taken"].is_null() { "" } else { "less of it" };
-        let no = if one["confirmed"] == true { "" } else { "not: " };
-        let ratio = one["ratio"][0].as_f64();
-        let ratio = ratio.map_or(String::new(), |ratio| format!(" × {ratio:.2}"));
-        let why = one["why_not"].as_str().unwrap_or_default();
-        format!("{no}{}{taken}{ratio}{why}", what.join(" "))
+        let less = if confirmation["taken"].is_null() { "" } else { "less of it" };
+        let no = if confirmation["confirmed"] == true { "" } else { "not: " };
+        let ratio = confirmation["ratio"][0]
+            .as_f64()
+            .map_or(String::new(), |ratio| format!(" × {ratio:.2}"));
+        let why = confirmation["why_not"].as_str().unwrap_or_default();
+        format!("{no}{}{less}{ratio}{why}", turned.join(" "))
     });
-    each.collect::<Vec<String>>().join("; ")
+    proofs.collect::<Vec<String>>().join("; ")
 }
 
 /// Processes and mounts beside a run, until this is dropped.
@@ -298,23 +302,20 @@ fn shell(script: &str) {
 }
 
 impl Prepared {
-    fn of(beside: Beside, place: &Place) -> Prepared {
+    fn of(beside: Hindrance, sandbox: &Sandbox) -> Prepared {
         let mut prepared = Prepared { burners: Vec::new(), unmount: None };
         match beside {
             Nothing => {}
             Burners => {
-                let burner = || {
-                    let mut burner = Command::new("taskset");
-                    burner.args(["-c", "0", "sh", "-c", "while :; do :; done"]);
-                    burner.stdin(Stdio::null()).spawn().expect("taskset")
-                };
-                prepared.burners.extend((0..3).map(|_| burner()));
+                let mut burner = Command::new("taskset");
+                burner.args(["-c", "0", "sh", "-c", "while :; do :; done"]).stdin(Stdio::null());
+                prepared.burners.extend((0..3).map(|_| burner.spawn().expect("taskset")));
             }
             Quota => {
-                place.program("quota", ENTER);
+                sandbox.program("quota", ENTER);
             }
             SlowDisk => {
-                let (image, at) = (place.path("image"), place.path("slow"));
+                let (image, at) = (sandbox.path("image"), sandbox.path("slow"));
                 let (image, folder) = (image.display(), at.display());
                 shell(&format!(
                     "truncate -s 2G {image}; mkfs.ext4 -q {image}; mkdir {folder}; mount -o loop,sync {image} {folder}; chmod 755 {folder}"

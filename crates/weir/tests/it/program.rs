@@ -60,6 +60,11 @@ impl HasAll for str {
     }
 }
 
+/// Returns the text without line breaks, which depend on the terminal's width.
+pub(crate) fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Checks that a figure is in a range.
 #[track_caller]
 pub(crate) fn within<T: PartialOrd + Debug>(figure: T, expected: impl RangeBounds<T> + Debug) {
@@ -113,14 +118,14 @@ pub(crate) fn in_three_tries(tried: impl Fn()) {
 }
 
 /// Waits until `happened` returns true.
-pub(crate) fn wait_until(what: &str, happened: impl FnMut() -> bool) {
-    wait_for(what, PATIENCE, happened);
+pub(crate) fn wait_until(event: &str, happened: impl FnMut() -> bool) {
+    wait_for(event, PATIENCE, happened);
 }
 
-fn wait_for(what: &str, patience: Duration, mut happened: impl FnMut() -> bool) {
+fn wait_for(event: &str, patience: Duration, mut happened: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !happened() {
-        assert!(begun.elapsed() < patience, "{what}: waited in vain");
+        assert!(begun.elapsed() < patience, "{event}: waited in vain");
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -178,18 +183,18 @@ impl Running {
     }
 
     /// Waits for a state in which the process keeps running.
-    pub(crate) fn wait_until(&mut self, what: &str, mut happened: impl FnMut(&Running) -> bool) {
-        wait_until(what, || {
-            self.must_be_alive(what);
+    pub(crate) fn wait_until(&mut self, event: &str, mut happened: impl FnMut(&Running) -> bool) {
+        wait_until(event, || {
+            self.must_be_alive(event);
             happened(self)
         });
     }
 
     /// Panics with the exit status and all of standard error if the process has ended.
-    fn must_be_alive(&mut self, what: &str) {
+    fn must_be_alive(&mut self, event: &str) {
         if let Ok(Some(status)) = self.child.try_wait() {
             let stderr = self.stderr.take().map_or_else(String::new, Gathered::all);
-            panic!("{what}: it ended ({status}):\n{stderr}");
+            panic!("{event}: it ended ({status}):\n{stderr}");
         }
     }
 
@@ -199,9 +204,9 @@ impl Running {
         let mut steps = 0;
         while self.is_alive() {
             wait_until("a step", || {
-                let told = self.stderr().matches(line_end).count();
-                let has_moved = told > steps || !self.is_alive();
-                steps = told;
+                let count = self.stderr().matches(line_end).count();
+                let has_moved = count > steps || !self.is_alive();
+                steps = count;
                 has_moved
             });
         }
@@ -217,11 +222,11 @@ impl Running {
     pub(crate) fn end_within(mut self, patience: Duration) -> Ended {
         wait_for("the end of the program", patience, || !self.is_alive());
         let status = self.child.wait().expect("it has ended");
-        let gathered = |stream: Option<Gathered>| stream.map_or_else(String::new, Gathered::all);
-        let stdout = gathered(self.stdout.take());
+        let stdout = self.stdout.take().map_or_else(String::new, Gathered::all);
         // Every document of every test is as its schema says.
-        schema::keeps(&stdout);
-        Ended { code: status.code(), stdout, stderr: gathered(self.stderr.take()) }
+        schema::assert_valid(&stdout);
+        let stderr = self.stderr.take().map_or_else(String::new, Gathered::all);
+        Ended { code: status.code(), stdout, stderr }
     }
 }
 
@@ -261,8 +266,8 @@ impl Gathered {
     fn all(self) -> String {
         let text = Arc::clone(&self.text);
         self.reader.join().expect("the reader does not panic");
-        let text = text.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8(text.clone()).expect("weir writes UTF-8")
+        let collected = text.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8(collected.clone()).expect("weir writes UTF-8")
     }
 }
 

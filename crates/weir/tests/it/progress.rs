@@ -9,20 +9,20 @@ use serde_json::Value;
 use weir_model::load_report::LoadReport;
 use weir_origin::Origin;
 
-use crate::faulty::origin;
+use crate::faulty::start_origin;
 use crate::load::Server;
-use crate::place::Place;
 use crate::program::{Ended, HasAll, Running, row, run, weir};
+use crate::sandbox::Sandbox;
 use crate::schema;
 
 /// Parses lines of JSON, and checks each by docs/schemas/weir-progress-1.json.
 #[track_caller]
-fn events(text: &str) -> Vec<Value> {
+fn parse_events(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| -> Value {
             let event =
                 serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            let faults = schema::faults("weir-progress/1", &event);
+            let faults = schema::find_faults("weir-progress/1", &event);
             assert!(faults.is_empty(), "{line}\n{}", faults.join("\n"));
             event
         })
@@ -30,13 +30,13 @@ fn events(text: &str) -> Vec<Value> {
 }
 
 fn named<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
-    events.iter().filter(|one| one["event"] == name).collect()
+    events.iter().filter(|event| event["event"] == name).collect()
 }
 
 fn sum(intervals: &[&Value], pointer: &str) -> u64 {
     intervals
         .iter()
-        .map(|one| one.pointer(pointer))
+        .map(|event| event.pointer(pointer))
         .map(|value| value.and_then(Value::as_u64).expect("a count"))
         .sum()
 }
@@ -47,7 +47,7 @@ fn load(server: &Origin, flags: &str) -> Command {
 
 #[test]
 fn a_load_writes_a_line_for_each_interval_and_the_result_as_the_last_one() {
-    let server = origin();
+    let server = start_origin();
     let mut load =
         Running::start(&mut load(&server, "--format jsonl -R 200 -c 2 -d 6s --every 2s"));
     load.wait_until("an interval", |load| !load.stdout().is_empty());
@@ -58,21 +58,21 @@ fn a_load_writes_a_line_for_each_interval_and_the_result_as_the_last_one() {
     let ended = load.end().with_code(0);
     let (lines, last) = ended.stdout.trim_end().rsplit_once('\n').expect("lines");
     let result: LoadReport = serde_json::from_str(last).expect("the result");
-    let events = events(lines);
+    let events = parse_events(lines);
     let intervals = named(&events, "interval");
     assert_eq!((intervals.len(), events.len()), (3, 3), "{lines}");
     for (interval, at) in intervals.iter().zip([0.0, 2.0, 4.0]) {
         assert_eq!(interval["at"], at);
         assert_eq!(interval["interval"]["seconds"], 2.0);
     }
-    for (part, whole) in [
+    for (part, total) in [
         ("completed", result.counts.completed),
         ("offered", result.counts.offered),
         ("due", result.counts.due),
         ("received_bytes", result.counts.received_bytes),
     ] {
-        assert_eq!(sum(&intervals, &format!("/interval/{part}")), whole, "{part}");
-        assert_eq!(intervals[2]["so_far"][part], whole, "{part}");
+        assert_eq!(sum(&intervals, &format!("/interval/{part}")), total, "{part}");
+        assert_eq!(intervals[2]["so_far"][part], total, "{part}");
     }
     let statuses = &intervals[2]["so_far"]["statuses"];
     assert_eq!(statuses[0]["status"], 200);
@@ -81,7 +81,7 @@ fn a_load_writes_a_line_for_each_interval_and_the_result_as_the_last_one() {
 
 #[test]
 fn intervals_of_a_load_that_is_stopped_end_with_it() {
-    let server = origin();
+    let server = start_origin();
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("soak.jsonl");
     std::fs::write(&out, "what was there before, and longer\n".repeat(100)).expect("own folder");
@@ -93,7 +93,7 @@ fn intervals_of_a_load_that_is_stopped_end_with_it() {
     let text = std::fs::read_to_string(&out).expect("what was written");
     let (lines, last) = text.trim_end().rsplit_once('\n').expect("lines");
     let result: LoadReport = serde_json::from_str(last).expect("the result");
-    let events = events(lines);
+    let events = parse_events(lines);
     let [interval] = &named(&events, "interval")[..] else {
         panic!("{lines}");
     };
@@ -104,13 +104,13 @@ fn intervals_of_a_load_that_is_stopped_end_with_it() {
 
 #[test]
 fn a_load_whose_lines_nobody_reads_any_more_ends() {
-    let server = origin();
+    let server = start_origin();
     let mut command = load(&server, "--quiet --format jsonl -R 100 -c 2 -d 1h");
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
     let mut line = String::new();
     let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
     out.read_line(&mut line).expect("a line");
-    events(&line);
+    parse_events(&line);
     drop(out);
     let status = child.wait().expect("it ends by itself");
     assert_eq!(status.code(), Some(130));
@@ -119,11 +119,11 @@ fn a_load_whose_lines_nobody_reads_any_more_ends() {
 /// A reader that stands still is one that has gone, but for what stays half written.
 #[test]
 fn a_load_waits_for_no_reader_that_stands_still() {
-    let server = origin();
+    let server = start_origin();
     let folder = tempfile::tempdir().expect("a folder");
     let pipe = folder.path().join("pipe");
-    let made = Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.is_ok_and(|ended| ended.success()), "mkfifo");
+    let mkfifo = Command::new("mkfifo").arg(&pipe).status();
+    assert!(mkfifo.is_ok_and(|ended| ended.success()), "mkfifo");
     let both = std::fs::File::options().read(true).write(true).open(&pipe);
     let mut full = both.expect("somebody has it open and reads nothing");
     // Waits for room until the tests have ended.
@@ -143,7 +143,7 @@ fn a_load_waits_for_no_reader_that_stands_still() {
 
 #[test]
 fn intervals_are_lines_for_people_too_and_quiet_loads_answer() {
-    let server = origin();
+    let server = start_origin();
     let ended = server.load("-R 200 -c 2 -d 2s --every 1s").with_code(0);
     ended.stderr.has_all(&["0 to 1 s: ", "1 to 2 s: ", " so far"]);
     ended.stderr.has_none(&["responses/s"]);
@@ -165,7 +165,7 @@ fn is_waited_for(pid: u32) -> bool {
 
 #[test]
 fn memory_stays_flat() {
-    let server = origin();
+    let server = start_origin();
     let mut load = Running::start(&mut load(&server, "--format jsonl -R 500 -c 4 -t 1 -d 16s"));
     let mut resident = Vec::new();
     // By the sixth, all that is used in turn has been used.
@@ -188,7 +188,7 @@ fn resident_kib(pid: u32) -> u64 {
 
 #[test]
 fn what_cannot_be_shown_is_refused() {
-    let server = origin();
+    let server = start_origin();
     for (flags, words) in [
         ("-d 1s --every 0s", "whole seconds"),
         ("-d 1s --every 1500ms", "whole seconds"),
@@ -208,20 +208,20 @@ fn what_cannot_be_shown_is_refused() {
 
 #[test]
 fn events_of_a_load_are_lines_in_a_file() {
-    let server = origin();
+    let server = start_origin();
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("progress.jsonl");
     let flags = format!("--ramp-up 3s -R 200 -c 2 -d 2s --progress jsonl:{}", out.display());
     let ended = server.load(&flags).with_code(0);
     assert_eq!(ended.stderr, "");
-    let events = events(&std::fs::read_to_string(&out).expect("events"));
+    let events = parse_events(&std::fs::read_to_string(&out).expect("events"));
     assert_eq!(events[0]["event"], "load_begun");
     assert_eq!(events[0]["length"], 5.0);
     let states = named(&events, "load_state");
     assert!(states.iter().any(|state| state["phase"] == "ramp_up"), "{states:?}");
     assert!(states.iter().all(|state| state["left"].as_f64() >= Some(0.0)));
     let intervals = named(&events, "interval");
-    let begins: Vec<&Value> = intervals.iter().map(|one| &one["at"]).collect();
+    let begins: Vec<&Value> = intervals.iter().map(|interval| &interval["at"]).collect();
     assert_eq!(begins, [3.0, 4.0], "the ramp-up is none");
 }
 
@@ -239,15 +239,15 @@ blocks: {slice: 100ms, at-least: 6}
 
 #[test]
 fn events_of_a_run_are_lines_and_whoever_asks_is_answered() {
-    let place = Place::new();
-    place.write("study.yaml", STUDY);
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", STUDY);
     let line = ["run", "study.yaml", "--out", "a run", "--progress", "jsonl"];
-    let mut run = Running::start(&mut place.weir(&line));
+    let mut run = Running::start(&mut sandbox.weir(&line));
     run.wait_until("a block", |run| run.stderr().contains(r#""event":"block""#));
     run.signal(Signal::USR1);
     let ended = run.end().with_code(0);
     let text = ended.stderr.lines().filter(|line| line.starts_with('{'));
-    let events = events(&text.collect::<Vec<_>>().join("\n"));
+    let events = parse_events(&text.collect::<Vec<_>>().join("\n"));
     for name in ["begun", "takes", "arm_ready", "trial_begun", "block", "trial_ended"] {
         assert!(!named(&events, name).is_empty(), "{name}");
     }
@@ -260,17 +260,20 @@ fn events_of_a_run_are_lines_and_whoever_asks_is_answered() {
 
 #[test]
 fn events_of_a_search_are_lines() {
-    let server = origin();
-    let place = Place::new();
+    let server = start_origin();
+    let sandbox = Sandbox::new();
     let url = server.url();
     let line = ["capacity", &url, "--out", "a run", "--progress", "jsonl:events"];
-    let mut search = Running::start(&mut place.weir(&line));
-    let told = || std::fs::read_to_string(place.path("events")).unwrap_or_default();
-    search.wait_until("two steps", |_| told().matches(r#""event":"bracket""#).count() > 1);
+    let mut search = Running::start(&mut sandbox.weir(&line));
+    let path = sandbox.path("events");
+    search.wait_until("two steps", |_| {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        text.matches(r#""event":"bracket""#).count() > 1
+    });
     search.signal(Signal::INT);
     let ended = search.end().with_code(130);
     assert!(!ended.stderr.contains("Records go to"), "{}", ended.stderr);
-    let events = events(&told());
+    let events = parse_events(&std::fs::read_to_string(&path).expect("events"));
     let brackets = named(&events, "bracket");
-    assert!(brackets.iter().all(|one| one["left"].as_f64() >= Some(0.0)));
+    assert!(brackets.iter().all(|bracket| bracket["left"].as_f64() >= Some(0.0)));
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use crate::faulty::origin;
+use crate::faulty::start_origin;
 use crate::load::Server;
 use crate::program::{HasAll, wait_until};
 
@@ -66,8 +66,8 @@ impl OnTerminal {
     fn end(mut self) -> (String, String, String) {
         wait_until("the end", || !self.read("after").is_empty());
         let _ = self.script.wait();
-        let settings = |name| without_input_speed(&self.read(name));
-        assert_eq!(settings("before"), settings("after"), "stty -g");
+        let [before, after] = ["before", "after"].map(|name| without_input_speed(&self.read(name)));
+        assert_eq!(before, after, "stty -g");
         let shown = self.read("shown");
         assert_eq!(shown.matches(ENTER).count(), shown.matches(LEAVE).count());
         (shown, self.read("result"), self.read("code"))
@@ -78,10 +78,10 @@ impl OnTerminal {
 /// (tcgetattr(3)), and a program that restores a terminal may write it in full.
 fn without_input_speed(shown: &str) -> Vec<String> {
     const INPUT_SPEED: u32 = 0x100f_0000;
-    let fields = shown.trim().split(':').enumerate().map(|(place, field)| {
+    let fields = shown.trim().split(':').enumerate().map(|(sandbox, field)| {
         match u32::from_str_radix(field, 16) {
             // The third are the control flags.
-            Ok(flags) if place == 2 => format!("{:x}", flags & !INPUT_SPEED),
+            Ok(flags) if sandbox == 2 => format!("{:x}", flags & !INPUT_SPEED),
             _ => field.to_owned(),
         }
     });
@@ -90,7 +90,7 @@ fn without_input_speed(shown: &str) -> Vec<String> {
 
 #[test]
 fn a_load_on_a_terminal_is_seen_and_gives_the_terminal_back() {
-    let server = origin();
+    let server = start_origin();
     let flags = "load --progress tui -R 200 -c 2 -d 3s";
     for columns in [40, 100] {
         let view = OnTerminal::start(columns, &format!("{flags} {}", server.url()));
@@ -108,7 +108,7 @@ fn a_load_on_a_terminal_is_seen_and_gives_the_terminal_back() {
 
 #[test]
 fn the_view_is_left_by_q_and_the_load_by_ctrl_c() {
-    let server = origin();
+    let server = start_origin();
     let line = format!("load -R 200 -c 2 -d 1h {}", server.url());
     let mut view = OnTerminal::start(100, &line);
     view.await_shown("so far");
@@ -123,7 +123,7 @@ fn the_view_is_left_by_q_and_the_load_by_ctrl_c() {
 
 #[test]
 fn ctrl_c_in_the_view_ends_the_load_with_its_result() {
-    let server = origin();
+    let server = start_origin();
     let mut view = OnTerminal::start(80, &format!("load -c 2 -d 1h {}", server.url()));
     view.await_shown("so far");
     view.press("\x03");
@@ -134,7 +134,7 @@ fn ctrl_c_in_the_view_ends_the_load_with_its_result() {
 
 #[test]
 fn a_panic_gives_the_terminal_back_and_says_what_it_was_there() {
-    let server = origin();
+    let server = start_origin();
     let line = format!("load -c 2 -d 1h {}", server.url());
     // While the view draws, and holds the lock of standard error.
     let (shown, _, code) = OnTerminal::start_with(80, &line, "screen:4").end();
@@ -145,7 +145,7 @@ fn a_panic_gives_the_terminal_back_and_says_what_it_was_there() {
 
 #[test]
 fn there_is_no_view_where_it_would_not_fit_or_was_not_asked_for() {
-    let server = origin();
+    let server = start_origin();
     for (columns, flags) in
         [(39, "-d 6s"), (100, "-d 2s"), (100, "-d 6s --progress lines"), (100, "-d 6s --every 3s")]
     {

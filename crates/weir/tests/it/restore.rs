@@ -26,13 +26,13 @@ struct Host {
 impl Host {
     /// Makes the namespace; returns `None`, and prints the reason, if that is not allowed.
     fn new() -> Option<Host> {
-        let own = fs::read_link("/proc/self/ns/net").expect("/proc");
+        let namespace_here = fs::read_link("/proc/self/ns/net").expect("/proc");
         let mut command = Command::new("unshare");
         command.args(["--net", "sleep", "600"]);
         let mut holder = Running::start(&mut command);
         let link = format!("/proc/{}/ns/net", holder.pid());
         wait_until("the namespace, or that there is none", || {
-            !holder.is_alive() || fs::read_link(&link).is_ok_and(|theirs| theirs != own)
+            !holder.is_alive() || fs::read_link(&link).is_ok_and(|theirs| theirs != namespace_here)
         });
         if !holder.is_alive() {
             skipped(&holder.end().stderr);
@@ -59,22 +59,20 @@ impl Host {
 
     fn set(&self, name: &str, value: &str) {
         let line = format!("echo '{value}' > /proc/sys/{}", name.replace('.', "/"));
-        let set = Running::start(self.inside("sh").args(["-c", &line])).end();
-        set.with_code(0);
+        Running::start(self.inside("sh").args(["-c", &line])).end().with_code(0);
     }
 
     /// Writes a journal as a killed weir leaves it: settings with their values before and during the run.
     fn leave(&self, boot: Option<&str>, settings: &[(&str, &str, &str)]) {
-        let own = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("/proc");
-        let boot = boot.unwrap_or(own.trim());
+        let this_boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("/proc");
         let since = "2026-01-02T03:04:05Z";
-        let head = json!({"journal": "weir-journal/1", "boot": boot, "pid": 1, "since": since,
+        let head = json!({"journal": "weir-journal/1", "boot": boot.unwrap_or(this_boot.trim()), "pid": 1, "since": since,
                           "purpose": "weir run", "settings": [ABSENT]});
         let mut text = format!("{head}\n");
-        for (name, before, given) in settings {
+        for (name, before, applied) in settings {
             let key = json!({"sysctl": name});
             let ahead = json!({"key": key, "namespace": self.namespace, "before": before,
-                               "given": [given]});
+                               "given": [applied]});
             text += &format!("{}\n", json!({"ahead": ahead}));
         }
         fs::write(self.folder.path().join("journal.jsonl"), text).expect("own folder");
@@ -134,7 +132,7 @@ fn a_setting_that_somebody_else_has_changed_is_left_alone_and_told_of_once() {
     let Some(host) = Host::new() else { return };
     host.set(PORTS, "40000 50000");
     host.leave(None, &[(PORTS, "32768 60999", "20000 30000")]);
-    let told = host.restore(&[]).with_code(1).stdout;
+    let stdout = host.restore(&[]).with_code(1).stdout;
     let expected = format!(
         "{PORTS}: left alone, since somebody else has changed it after weir\n  \
          before weir    32768 60999\n  \
@@ -142,7 +140,7 @@ fn a_setting_that_somebody_else_has_changed_is_left_alone_and_told_of_once() {
          now            40000 50000\n  \
          to put it back: sysctl -w {PORTS}='32768 60999'\n"
     );
-    assert_eq!(told, expected);
+    assert_eq!(stdout, expected);
     assert_eq!(host.get(PORTS), "40000 50000");
     host.restore(&[]).with_code(0);
 }
@@ -151,9 +149,9 @@ fn a_setting_that_somebody_else_has_changed_is_left_alone_and_told_of_once() {
 fn programs_read_json() {
     let Some(host) = Host::new() else { return };
     host.set(PORTS, "40000 50000");
-    let left = [(ABSENT, "1", "2"), (PORTS, "32768 60999", "20000 30000")];
-    host.leave(None, &left);
-    let said: Value = host.restore(&["--format", "json"]).with_code(1).document();
+    let settings = [(ABSENT, "1", "2"), (PORTS, "32768 60999", "20000 30000")];
+    host.leave(None, &settings);
+    let report: Value = host.restore(&["--format", "json"]).with_code(1).document();
     let expected = json!({
         "format": "weir-restore/1",
         "dry_run": false,
@@ -169,7 +167,7 @@ fn programs_read_json() {
         ],
         "removed": [],
     });
-    assert_eq!(said, expected);
+    assert_eq!(report, expected);
 }
 
 #[test]
@@ -178,17 +176,16 @@ fn a_setting_of_another_namespace_or_boot_is_not_taken_for_this_ones() {
     let before = host.get(BACKLOG);
     host.set(BACKLOG, "77");
     host.leave(None, &[(BACKLOG, &before, "77")]);
-    let told = host.restore_from_outside().with_code(1).stdout;
-    told.has(&format!("changed in another network namespace, {}", host.namespace));
+    let stdout = host.restore_from_outside().with_code(1).stdout;
+    stdout.has(&format!("changed in another network namespace, {}", host.namespace));
     assert_eq!(host.get(BACKLOG), "77");
     host.restore(&[]).with_code(0);
     assert_eq!(host.get(BACKLOG), before);
 
     host.set(BACKLOG, "77");
-    let other = "00000000-0000-0000-0000-000000000000";
-    host.leave(Some(other), &[(BACKLOG, &before, "77")]);
-    let told = host.restore(&[]).with_code(0).stdout;
-    told.has("was undone by a reboot");
+    let other_boot = "00000000-0000-0000-0000-000000000000";
+    host.leave(Some(other_boot), &[(BACKLOG, &before, "77")]);
+    host.restore(&[]).with_code(0).stdout.has("was undone by a reboot");
     assert_eq!(host.get(BACKLOG), "77");
 }
 
@@ -212,13 +209,12 @@ fn a_journal_that_others_could_have_written_changes_nothing() {
     let before = host.get(BACKLOG);
     host.set(BACKLOG, "77");
     host.leave(None, &[(BACKLOG, &before, "77")]);
-    let open = |bits| fs::set_permissions(host.folder.path(), Permissions::from_mode(bits));
-    open(0o777).unwrap();
+    fs::set_permissions(host.folder.path(), Permissions::from_mode(0o777)).unwrap();
     for arguments in [&[][..], &["--dry-run"]] {
         let words = ["can be written by others (its mode is 0777)", "\nhint: nothing was changed"];
         host.restore(arguments).refused_in_a_line(&words);
     }
-    open(0o700).unwrap();
+    fs::set_permissions(host.folder.path(), Permissions::from_mode(0o700)).unwrap();
     let named = ("kernel.core_pattern", "|/tmp/x", "core");
     host.leave(None, &[(BACKLOG, &before, "77"), named]);
     let words = [":3: kernel.core_pattern is not a setting of weir's catalog or of the study"];
@@ -236,7 +232,7 @@ fn a_damaged_journal_is_refused_with_its_line() {
     fs::write(&file, "{\"journal\":\"weir-journal/1\"}\n").unwrap();
     let mut command = weir(["restore"]);
     command.env("WEIR_JOURNAL", folder.path()).stdout(Stdio::piped());
-    let place = format!("{}:1: the journal is damaged: ", file.display());
-    let words = [&place, "missing field `boot`", "\nhint: set the settings"];
+    let message = format!("{}:1: the journal is damaged: ", file.display());
+    let words = [&message, "missing field `boot`", "\nhint: set the settings"];
     Running::start(&mut command).end().refused_in_a_line(&words);
 }

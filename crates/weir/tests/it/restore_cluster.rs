@@ -22,6 +22,13 @@ const ANY: &str = r#"{"metadata": {}, "items": [], "spec": {}, "status": {"allow
 /// A ConfigMap, and a request to refuse with its status.
 type State = Mutex<(Value, &'static str, u16)>;
 
+/// Refuses a request with a status from now on, and returns the object's value as it is.
+fn refuse(state: &State, request: &'static str, status: u16) -> Value {
+    let mut cluster = state.lock().expect("whole");
+    (cluster.1, cluster.2) = (request, status);
+    cluster.0["data"]["keep"].clone()
+}
+
 /// Answers one request, and closes.
 fn answer(stream: TcpStream, state: &State) -> Option<()> {
     let mut reader = BufReader::new(stream);
@@ -29,23 +36,23 @@ fn answer(stream: TcpStream, state: &State) -> Option<()> {
     let first = lines.next()?;
     let lengths = lines
         .take_while(|line| !line.is_empty())
-        .filter_map(|it| it.strip_prefix("content-length: ")?.parse::<usize>().ok());
+        .filter_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
     let mut body = vec![0; lengths.sum()];
     reader.read_exact(&mut body).ok()?;
-    let asked = first.rsplit_once(' ')?.0;
-    let (asked, query) = asked.split_once('?').unwrap_or((asked, ""));
+    let request = first.rsplit_once(' ')?.0;
+    let (request, query) = request.split_once('?').unwrap_or((request, ""));
     let body = String::from_utf8(body).ok()?;
-    let mut state = state.lock().ok()?;
-    let (status, text) = if asked == state.1 {
-        let why = json!({"status": "Failure", "message": format!("{asked} is refused here"), "code": state.2});
-        (state.2, why.to_string())
-    } else if asked == PUT {
+    let mut cluster = state.lock().ok()?;
+    let (status, text) = if request == cluster.1 {
+        let why = json!({"status": "Failure", "message": format!("{request} is refused here"), "code": cluster.2});
+        (cluster.2, why.to_string())
+    } else if request == PUT {
         if !query.contains("dryRun") {
-            state.0 = serde_json::from_str(&body).ok()?;
+            cluster.0 = serde_json::from_str(&body).ok()?;
         }
         (200, body)
-    } else if asked == GET {
-        (200, state.0.to_string())
+    } else if request == GET {
+        (200, cluster.0.to_string())
     } else {
         (200, ANY.to_owned())
     };
@@ -90,19 +97,14 @@ fn objects_are_put_back_where_nothing_can_be_listed() {
         let mut changes = Changes::open(&cluster, &journal, "a test").expect("nobody has it");
         let values = BTreeMap::from([("/data/keep".to_owned(), Some(json!("50")))]);
         assert!(changes.set(&settings, &values).expect("it is taken"));
-        let refuse = |what, status| {
-            let mut state = state.lock().expect("whole");
-            (state.1, state.2) = (what, status);
-            state.0["data"]["keep"].clone()
-        };
         // As by a weir that was killed: nothing is put back.
-        refuse(PUT, 500);
+        refuse(&state, PUT, 500);
         drop(changes);
-        assert_eq!(refuse(refused, status), "50");
+        assert_eq!(refuse(&state, refused, status), "50");
         let mut command = weir(["restore", "--on", "kubernetes:a"]);
         let places = [("KUBECONFIG", &config), ("WEIR_JOURNAL", &journal)];
         let ended = Running::start(command.envs(places)).end().with_code(code);
-        assert_eq!(refuse("", 0), "7");
+        assert_eq!(refuse(&state, "", 0), "7");
         ended.stdout.has("default/settings: put back: /data/keep");
         let is_said = ended.stderr.contains(&format!("{refused} is refused here"));
         assert_eq!(is_said, code != 0, "{}", ended.stderr);

@@ -7,8 +7,8 @@ use weir_model::sample::SampleRow;
 use weir_model::study::ArmRole;
 use weir_record::{Run, Sample};
 
-use crate::place::{Place, names_in, sum};
 use crate::program::{Ended, HasAll};
+use crate::sandbox::{Sandbox, names_in, sum};
 use crate::{report, schema};
 
 const STUDY: &str = "\
@@ -34,32 +34,32 @@ const BLOCKS: [(&str, usize); 2] = [("closed", 10), ("open", 6)];
 
 #[test]
 fn a_whole_run_and_its_report() {
-    let place = Place::new();
-    let ended = place.run(STUDY).end().with_code(0);
-    place.assert_clean();
-    tells(&ended, &place);
-    files(&place);
-    let run = place.records();
+    let sandbox = Sandbox::new();
+    let ended = sandbox.run(STUDY).end().with_code(0);
+    sandbox.assert_clean();
+    check_words(&ended, &sandbox);
+    check_files(&sandbox);
+    let run = sandbox.records();
     assert!(!run.truncated);
-    header(&run);
-    schema::keeps_records(&place.run_folder());
-    sessions_and_ends(&run);
-    blocks(&run);
-    histograms(&run);
-    proxies(&run);
-    origin_connections(&run);
-    samples(&run, &run.samples.rows);
-    report::of_a_complete_run(&place);
-    refuses_to_go_on_or_over(&place);
+    check_header(&run);
+    schema::assert_records_valid(&sandbox.run_folder());
+    check_sessions_and_ends(&run);
+    check_blocks(&run);
+    check_histograms(&run);
+    check_proxies(&run);
+    check_origin_connections(&run);
+    check_samples(&run, &run.samples.rows);
+    report::of_a_complete_run(&sandbox);
+    refuses_to_go_on_or_over(&sandbox);
 }
 
 /// Checks the result on standard output, and the progress on standard error.
-fn tells(ended: &Ended, place: &Place) {
+fn check_words(ended: &Ended, sandbox: &Sandbox) {
     for arm in ARMS {
         ended.stdout.has(arm);
         ended.stderr.has(arm);
     }
-    let page = place.run_folder().join("report.html");
+    let page = sandbox.run_folder().join("report.html");
     ended.stdout.has(&page.to_string_lossy());
     ended.stderr.has_all(&[
         "closed: 10 blocks in ",
@@ -69,25 +69,25 @@ fn tells(ended: &Ended, place: &Place) {
     ]);
 }
 
-fn files(place: &Place) {
-    let folder = place.run_folder();
+fn check_files(sandbox: &Sandbox) {
+    let folder = sandbox.run_folder();
     #[rustfmt::skip]
     let expected = [
         "arms", "histograms.hlog", "records.jsonl", "report.html", "report.md", "run.json",
         "run.sha256", "samples", "study.yaml",
     ];
     assert_eq!(names_in(&folder), expected);
-    assert_eq!(place.read("study.yaml"), STUDY);
+    assert_eq!(sandbox.read("study.yaml"), STUDY);
     for arm in ARMS {
         for name in ["nginx.conf", "effective.conf"] {
-            let text = place.read(&format!("arms/{arm}/{name}"));
-            let kept = text.contains("keepalive 16;");
-            assert_eq!(kept, arm == "keeps-origin", "{arm}/{name}:\n{text}");
+            let text = sandbox.read(&format!("arms/{arm}/{name}"));
+            let keeps_origin = text.contains("keepalive 16;");
+            assert_eq!(keeps_origin, arm == "keeps-origin", "{arm}/{name}:\n{text}");
         }
     }
 }
 
-fn header(run: &Run) {
+fn check_header(run: &Run) {
     assert_eq!(run.header.format, FORMAT);
     assert_eq!(run.header.run, "a run");
     assert_eq!(run.study_text, STUDY);
@@ -114,18 +114,15 @@ fn header(run: &Run) {
 
 /// Checks the counters of all hosts and proxies during the trials, by a clock that the slices' times can be converted
 /// to.
-fn samples(run: &Run, samples: &[Sample]) {
-    let of = |table: &'static str| {
-        samples.iter().map(|sample| &sample.row).filter(move |row| row.table == table)
-    };
+fn check_samples(run: &Run, samples: &[Sample]) {
     for (role, name) in [("generator", "weir-load"), ("proxy", "nginx"), ("origin", "origin-")] {
-        let mut rows = of("processes").filter(|row| row.keys[0] == role);
+        let mut rows = rows_of(samples, "processes").filter(|row| row.keys[0] == role);
         assert!(rows.any(|row| row.keys[2].starts_with(name)), "{role}");
     }
     for arm in ARMS {
-        let mut processes = of("processes").filter(|row| row.arm == arm);
+        let mut processes = rows_of(samples, "processes").filter(|row| row.arm == arm);
         assert!(processes.any(|row| row.keys[0] == "proxy"), "{arm}");
-        let requests = of("proxy")
+        let requests = rows_of(samples, "proxy")
             .filter(|row| row.arm == arm && row.keys == ["requests"])
             .map(|row| row.values[0]);
         // A new instance counts from zero.
@@ -141,31 +138,37 @@ fn samples(run: &Run, samples: &[Sample]) {
         });
         let slices: Vec<u64> =
             trials.flat_map(|trial| &trial.slices).map(|slice| slice.start_ns).collect();
-        let at = |start: Option<&u64>| {
-            let start = start.expect("a part has slices");
-            start.checked_add_signed(at_ns).expect("after the run began")
-        };
-        let (begin, end) = (at(slices.iter().min()), at(slices.iter().max()));
-        let within =
-            |row: &SampleRow| (begin.saturating_sub(NEAR)..end + NEAR).contains(&row.at_ns);
-        assert!(of("network").any(within), "none from {begin} to {end}");
+        let [begin, end] = [slices.iter().min(), slices.iter().max()].map(|start| {
+            let start_ns = start.expect("a part has slices");
+            start_ns.checked_add_signed(at_ns).expect("after the run began")
+        });
+        let near_ns = begin.saturating_sub(NEAR)..end + NEAR;
+        assert!(
+            rows_of(samples, "network").any(|row| near_ns.contains(&row.at_ns)),
+            "none from {begin} to {end}"
+        );
     }
+}
+
+fn rows_of<'s>(samples: &'s [Sample], table: &str) -> impl Iterator<Item = &'s SampleRow> {
+    samples.iter().map(|sample| &sample.row).filter(move |row| row.table == table)
 }
 
 /// Most nanoseconds between two samples, on a busy machine too.
 const NEAR: u64 = 1_500_000_000;
 
 /// Checks that there is one session, one end of each load, and one end of the run.
-fn sessions_and_ends(run: &Run) {
-    let count = |what: fn(&Record) -> bool| run.records.iter().filter(|r| what(r)).count();
-    assert_eq!(count(|record| matches!(record, Record::Session(_))), 1);
-    assert_eq!(count(|record| matches!(record, Record::LoadEnd(_))), 2);
-    assert_eq!(count(|record| matches!(record, Record::End(_))), 1);
+fn check_sessions_and_ends(run: &Run) {
+    let records = run.records.iter();
+    let sessions = records.clone().filter(|record| matches!(record, Record::Session(_)));
+    let load_ends = records.clone().filter(|record| matches!(record, Record::LoadEnd(_)));
+    let ends = records.filter(|record| matches!(record, Record::End(_)));
+    assert_eq!((sessions.count(), load_ends.count(), ends.count()), (1, 2, 1));
     assert_eq!(run.outcome(), Some(Outcome::Complete));
 }
 
 /// Checks that there are as many blocks as planned, each with every arm, and each arm with two slices in ABBA order.
-fn blocks(run: &Run) {
+fn check_blocks(run: &Run) {
     for (load, planned) in BLOCKS {
         let blocks = run.blocks(load);
         assert_eq!(blocks.len(), planned, "{load}");
@@ -195,7 +198,7 @@ fn blocks(run: &Run) {
 }
 
 /// Checks that every tag leads to a histogram with as many values as its record says.
-fn histograms(run: &Run) {
+fn check_histograms(run: &Run) {
     let mut tags = BTreeSet::new();
     for trial in run.trials() {
         let (response, service) = (&trial.response_time, &trial.service_time);
@@ -212,7 +215,7 @@ fn histograms(run: &Run) {
 }
 
 /// Checks the settings that were read back from the proxies themselves.
-fn proxies(run: &Run) {
+fn check_proxies(run: &Run) {
     let mut addresses = BTreeSet::new();
     let proxies = run.records.iter().filter_map(|record| match record {
         Record::Proxy(proxy) => Some(proxy),
@@ -221,8 +224,8 @@ fn proxies(run: &Run) {
     let mut pids = BTreeSet::new();
     for (proxy, arm) in proxies.clone().zip(ARMS.iter().cycle()) {
         assert_eq!(proxy.arm, *arm);
-        let kept = if *arm == "keeps-origin" { "16" } else { "0" };
-        assert_eq!(proxy.effective["origin_keepalive"], kept);
+        let keepalive = if *arm == "keeps-origin" { "16" } else { "0" };
+        assert_eq!(proxy.effective["origin_keepalive"], keepalive);
         assert_eq!(proxy.effective["worker_processes"], "1");
         assert_eq!(proxy.effective["access_log"], "on");
         assert_eq!(proxy.nofile, 1024, "what systemd gives a service");
@@ -236,7 +239,7 @@ fn proxies(run: &Run) {
 
 /// Checks the mechanism of the gain, which no noise can hide: a stock nginx opens a connection to the origin for each
 /// request, the other arm reuses its own.
-fn origin_connections(run: &Run) {
+fn check_origin_connections(run: &Run) {
     for (load, _) in BLOCKS {
         let sums = ARMS.map(|arm| {
             let requests = sum(run, load, arm, |slice| slice.origin_requests);
@@ -252,29 +255,28 @@ fn origin_connections(run: &Run) {
     }
 }
 
-fn refuses_to_go_on_or_over(place: &Place) {
-    let resumed = place.resume();
+fn refuses_to_go_on_or_over(sandbox: &Sandbox) {
+    let resumed = sandbox.resume();
     resumed.refused_in_a_line(&["is complete: there is nothing to resume", "weir report 'a run'"]);
-    let again = place.run(STUDY).end();
-    again.refused_in_a_line(&["a run exists and is not empty", "\nhint: "]);
+    sandbox.run(STUDY).end().refused_in_a_line(&["a run exists and is not empty", "\nhint: "]);
 }
 
 #[test]
 fn a_run_ends_in_the_format_that_was_asked_for() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let (first, _) = STUDY.split_once("  - {name: open").expect("two loads");
-    let (_, rest) = STUDY.split_once("duration: 2s}\n").expect("two loads");
-    place.write("study.yaml", &format!("{first}{rest}"));
-    let ended = place
-        .ends("run study.yaml --out 'a run' --format json")
+    let (_, after) = STUDY.split_once("duration: 2s}\n").expect("two loads");
+    sandbox.write("study.yaml", &format!("{first}{after}"));
+    let ended = sandbox
+        .call("run study.yaml --out 'a run' --format json")
         .with_code(0)
         .says(&["report.html", "report.md"]);
     let json: serde_json::Value = ended.document();
     assert_eq!(json["format"], "weir-findings/1");
-    let report = place.ends("report 'a run' --format json").with_code(0);
+    let report = sandbox.call("report 'a run' --format json").with_code(0);
     assert_eq!(report.stdout, ended.stdout);
-    place.read("report.html").has("keeps-origin");
-    place
-        .ends("run study.yaml --out else --format csv -o nowhere/x.csv")
+    sandbox.read("report.html").has("keeps-origin");
+    sandbox
+        .call("run study.yaml --out else --format csv -o nowhere/x.csv")
         .refused_in_a_line(&["-o nowhere/x.csv: No such file"]);
 }

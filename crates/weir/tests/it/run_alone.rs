@@ -3,8 +3,8 @@
 use serde_json::Value;
 use weir_model::record::{Phase, Record};
 
-use crate::place::Place;
-use crate::program::HasAll;
+use crate::program::{HasAll, flat};
+use crate::sandbox::Sandbox;
 
 const STUDY: &str = "\
 weir: 1
@@ -24,18 +24,17 @@ blocks: {slice: 50ms, at-least: 6}
 /// Checks the announced time against the run's own estimate: 16 stretches of at least 1.25 s.
 #[test]
 fn what_a_check_takes_is_said_before_anything_is_started() {
-    let place = Place::new();
-    place.write("study.yaml", STUDY);
-    let seconds = |more: &str| -> [Option<u32>; 2] {
-        let told = place.ends(&format!("run study.yaml --check {more}")).with_code(0).stdout;
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", STUDY);
+    let seconds = ["", "--check-alone"].map(|more| {
+        let stdout = sandbox.call(&format!("run study.yaml --check {more}")).with_code(0).stdout;
         ["compared with, one at a time: about ", "The whole run takes about "].map(|words| {
-            let after = told.split_once(words)?.1;
-            after.split_once(" s")?.0.parse().ok()
+            let after = stdout.split_once(words)?.1;
+            after.split_once(" s")?.0.parse::<u32>().ok()
         })
-    };
-    let [[None, Some(without)], [Some(check), Some(with)]] = ["", "--check-alone"].map(seconds)
-    else {
-        panic!("no times: {:?}", seconds("--check-alone"));
+    });
+    let [[None, Some(without)], [Some(check), Some(with)]] = seconds else {
+        panic!("no times: {seconds:?}");
     };
     assert!((20..40).contains(&check), "{check} s");
     // Each is rounded to a second.
@@ -44,16 +43,16 @@ fn what_a_check_takes_is_said_before_anything_is_started() {
 
 #[test]
 fn the_winner_and_the_baseline_run_one_at_a_time() {
-    let place = Place::new();
-    place.write("study.yaml", STUDY);
-    let ended = place.ends("run study.yaml --check-alone --time 100% --out 'a run'").with_code(0);
-    place.assert_clean();
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", STUDY);
+    let ended = sandbox.call("run study.yaml --check-alone --time 100% --out 'a run'").with_code(0);
+    sandbox.assert_clean();
     ended.stderr.has_all(&[
         "The whole run takes about",
         "keeps-origin and baseline one at a time, because ",
         ": 16 stretches in ",
     ]);
-    let run = place.records();
+    let run = sandbox.records();
     let stretches: Vec<_> = run.parts_in("closed", Phase::is_alone).collect();
     assert_eq!(stretches.len(), 16);
     assert!(stretches.iter().all(|part| part.arms.len() == 1 && part.blocks == 10));
@@ -66,22 +65,20 @@ fn the_winner_and_the_baseline_run_one_at_a_time() {
     let decided: Vec<&str> = decided.collect();
     assert_eq!(decided, ["measure baseline and keeps-origin one at a time"]);
     for report in ["report.md", "report.html"] {
-        let text = place.read(report);
+        let text = sandbox.read(report);
         text.has("One arm at a time");
         text.has("weir run study.yaml --time 100% --check-alone");
     }
-    let json = place.ends("report 'a run' --format json").with_code(0);
-    let found: Value = serde_json::from_str(&json.stdout).expect("findings");
-    let alone = &found["alone"];
+    let json = sandbox.call("report 'a run' --format json").with_code(0);
+    let findings: Value = serde_json::from_str(&json.stdout).expect("findings");
+    let alone = &findings["alone"];
     // A busy machine may spoil some of them, and hide what is larger elsewhere.
     let pairs = alone["n"].as_u64().expect("a number");
     assert!((1..=8).contains(&pairs), "{alone}");
     assert_eq!(alone["arm"], "keeps-origin");
     assert!(alone["alone"][0].as_f64().is_some(), "a ratio: {alone}");
     assert!(["holds", "does_not_hold", "not_shown"].map(Value::from).contains(&alone["verdict"]));
-    let words = alone["words"].as_str().expect("a sentence");
-    let flat = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    flat.has(words);
+    flat(&ended.stdout).has(alone["words"].as_str().expect("a sentence"));
 }
 
 #[test]
@@ -95,10 +92,9 @@ fn what_cannot_be_measured_alone_is_refused() {
          "--check-alone: the study has one arm"),
         (STUDY.replace(arm, theirs), "--check-alone: weir did not start theirs"),
     ];
-    for (study, said) in rows {
-        let place = Place::new();
-        place.write("study.yaml", &study);
-        let ended = place.ends("run study.yaml --check-alone").with_code(2);
-        ended.stderr.has(said);
+    for (study, words) in rows {
+        let sandbox = Sandbox::new();
+        sandbox.write("study.yaml", &study);
+        sandbox.call("run study.yaml --check-alone").with_code(2).stderr.has(words);
     }
 }

@@ -3,7 +3,7 @@
 
 use weir_model::record::NetworkUsed;
 
-use crate::place::{Place, slices};
+use crate::sandbox::{Sandbox, slices};
 
 const STUDY: &str = "\
 weir: 1
@@ -28,8 +28,8 @@ objective: {metric: response-p50}
 
 #[test]
 fn every_slice_gets_its_burst_and_only_a_short_queue_overflows() {
-    let place = Place::new();
-    let (_, run) = place.measured(STUDY);
+    let sandbox = Sandbox::new();
+    let (_, run) = sandbox.measure(STUDY);
     for arm in ["baseline", "short-queue"] {
         for slice in slices(&run, "bursts", arm) {
             // What is due is the schedule's; what is sent in time depends on how busy the machine is.
@@ -38,20 +38,20 @@ fn every_slice_gets_its_burst_and_only_a_short_queue_overflows() {
             assert_eq!(slice.measured_ns, 500_000_000);
         }
     }
-    let report = place.read("report.md");
+    let report = sandbox.read("report.md");
     assert!(report.contains("in bursts of 100, one every 500 ms"));
     if !matches!(run.header.network, NetworkUsed::Namespaces { .. }) {
         eprintln!("skipped: without network namespaces no arm has a count of its own");
         return;
     }
-    let overflows = |name: &str| {
+    let [baseline, short_queue] = ["baseline", "short-queue"].map(|name| {
         run.parts("bursts")
             .flat_map(|part| &part.arms)
             .filter(|arm| arm.arm == name)
             .filter_map(|arm| arm.listen_overflows)
             .sum::<u64>()
-    };
-    assert_eq!(overflows("baseline"), 0, "511 hold a hundred");
-    assert!(overflows("short-queue") > 0);
+    });
+    assert_eq!(baseline, 0, "511 hold a hundred");
+    assert!(short_queue > 0);
     assert!(report.contains("never for baseline"));
 }

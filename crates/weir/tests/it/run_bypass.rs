@@ -9,11 +9,11 @@ use weir_analysis::analyze;
 use weir_model::record::{ProxyRecord, Record, Validity};
 use weir_record::Run;
 
-use crate::place::{self, Place, proxy_of, sum};
 use crate::places_support::{Lan, Like};
 use crate::program::{HasAll, Running, remarks_of, wait_until, within};
 use crate::run_own;
 use crate::run_own_cases::SECURE;
+use crate::sandbox::{self, Sandbox, proxy_of, sum};
 use crate::ssh_support::skipped;
 
 const ARMS: [&str; 3] = ["sockmap", "sockmap-inbound", "sockmap-outbound"];
@@ -31,7 +31,7 @@ fn study(network: &str) -> String {
     );
     let proxy =
         "{kind: nginx, settings: {worker_processes: 1, origin_keepalive: 16, access_log: off}}";
-    place::study(proxy, loads, &more)
+    sandbox::study(proxy, loads, &more)
 }
 
 /// Returns a study of two arms, long enough to be stopped, whose connections nginx keeps as long.
@@ -39,7 +39,7 @@ fn long() -> String {
     let proxy = "{kind: nginx, settings: {worker_processes: 1, keepalive_requests: 100000000}}";
     let load = "  - {name: closed, closed: true, connections: 4, duration: 60s}";
     let more = "a/a: false\narms:\n  - {name: past, settings: {transport: sockmap}}\n";
-    place::study(proxy, load, more)
+    sandbox::study(proxy, load, more)
 }
 
 fn may_bypass() -> bool {
@@ -53,13 +53,13 @@ fn may_have_networks() -> bool {
 }
 
 /// Returns the counts of an arm under a load, by counter.
-fn counted(run: &Run, load: &str, arm: &str) -> BTreeMap<String, u64> {
+fn sum_counters(run: &Run, load: &str, arm: &str) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for record in &run.records {
-        if let Record::Counters(own) = record
-            && (&*own.load, &*own.arm) == (load, arm)
+        if let Record::Counters(counters) = record
+            && (&*counters.load, &*counters.arm) == (load, arm)
         {
-            for (name, count) in &own.counted {
+            for (name, count) in &counters.counted {
                 *sums.entry(name.clone()).or_default() += count;
             }
         }
@@ -77,8 +77,8 @@ fn is_bypassed(arm: &str, hop: &str) -> bool {
 }
 
 fn carries_what_it_says(network: &str) {
-    let place = Place::new();
-    let (ended, run) = place.measured(&study(network));
+    let sandbox = Sandbox::new();
+    let (ended, run) = sandbox.measure(&study(network));
     let arms: Vec<&str> = run.header.study.arms.iter().map(|arm| &*arm.name).collect();
     assert_eq!(arms.len(), 4, "{}", ended.stderr);
     for load in ["small", "renewed", "large", "secure"] {
@@ -114,20 +114,21 @@ fn no_response_is_wrong(run: &Run, load: &str, arm: &str) {
 }
 
 fn each_hop_is_counted(run: &Run, load: &str, arm: &str) {
-    let counted = counted(run, load, arm);
+    let counted = sum_counters(run, load, arm);
     let mut sizes =
-        run.header.study.loads.iter().filter(|own| own.name == load).filter_map(|own| own.size);
+        run.header.study.loads.iter().filter(|spec| spec.name == load).filter_map(|spec| spec.size);
     let size = sizes.next().expect("a load with a size");
     let content = size * sum(run, load, arm, |slice| slice.completed);
     for hop in ["inbound", "outbound"] {
-        let of = |name: &str| counted.get(&format!("sockmap.{hop}.{name}")).copied();
+        let [sockets, refused, past, by_tcp] =
+            ["sockets", "refused", "redirected_bytes", "tcp_bytes"]
+                .map(|name| counted.get(&format!("sockmap.{hop}.{name}")).copied());
         if !is_bypassed(arm, hop) {
-            assert_eq!(of("sockets"), None, "{load}, {arm}: {hop} is TCP's");
+            assert_eq!(sockets, None, "{load}, {arm}: {hop} is TCP's");
             continue;
         }
-        assert_eq!(of("refused"), Some(0), "{load}, {arm}: {counted:?}");
-        let [past, by_tcp] =
-            ["redirected_bytes", "tcp_bytes"].map(|name| of(name).expect("counted"));
+        assert_eq!(refused, Some(0), "{load}, {arm}: {counted:?}");
+        let [past, by_tcp] = [past, by_tcp].map(|bytes| bytes.expect("counted"));
         assert!(past > 0, "{load}, {arm}: {counted:?}");
         // All content came by this hop, one way or the other.
         within(past + by_tcp, content..);
@@ -158,15 +159,15 @@ fn two_runs_side_by_side_count_their_own() {
         return;
     }
     let text = long().replace("60s", "3s");
-    let places = [Place::new(), Place::new()];
+    let places = [Sandbox::new(), Sandbox::new()];
     let running = [0, 1].map(|i| places[i].run(&text));
     for run in running {
         run.end().with_code(0);
     }
-    for place in &places {
-        place.assert_clean();
-        let run = place.records();
-        let counted = counted(&run, "closed", "past");
+    for sandbox in &places {
+        sandbox.assert_clean();
+        let run = sandbox.records();
+        let counted = sum_counters(&run, "closed", "past");
         no_response_is_wrong(&run, "closed", "past");
         // Counted from before the load's connections were opened: the first messages may find a peer
         // that is not taken in yet.
@@ -182,9 +183,9 @@ fn a_user_s_only_listener_is_bypassed_once() {
     if !may_bypass() {
         return;
     }
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let (_, name, text) = SECURE[0];
-    let user = run_own::User::new(&place, &[(name, text)]);
+    let user = run_own::User::new(&sandbox, &[(name, text)]);
     let main = user.path(name);
     let proxy = format!("{{kind: nginx, configuration: {}, port: 18443}}", main.display());
     let arms = "- {name: past, settings: {transport: sockmap}}\n";
@@ -192,10 +193,10 @@ fn a_user_s_only_listener_is_bypassed_once() {
         .replace("timeout: 10s", "timeout: 10s, tls: true")
         .replace("50ms", "250ms")
         .replace("duration: 2s", "duration: 6s");
-    let (_, run) = place.measured(&text);
+    let (_, run) = sandbox.measure(&text);
     no_response_is_wrong(&run, "closed", "past");
     assert_eq!(self::proxy(&run, "past").effective["transport"], "sockmap");
-    let counted = counted(&run, "closed", "past");
+    let counted = sum_counters(&run, "closed", "past");
     for hop in ["inbound", "outbound"] {
         let past = counted[&format!("sockmap.{hop}.redirected_bytes")];
         assert!(past > 0, "{hop}: {counted:?}");
@@ -228,20 +229,20 @@ fn nothing_stays_attached_however_weir_ends() {
         return;
     }
     for signal in [Signal::KILL, Signal::INT, Signal::TERM] {
-        let place = Place::new();
-        let mut run = place.run(&long());
-        place.await_trials(&mut run, 4);
-        let own = attached(&run);
-        assert_eq!(own.len(), 1, "one program on one group, for all arms");
-        assert!(own.is_subset(&loaded()));
-        let proxies = place.proxies();
+        let sandbox = Sandbox::new();
+        let mut run = sandbox.run(&long());
+        sandbox.await_trials(&mut run, 4);
+        let programs = attached(&run);
+        assert_eq!(programs.len(), 1, "one program on one group, for all arms");
+        assert!(programs.is_subset(&loaded()));
+        let proxies = sandbox.proxies();
         run.signal(signal);
         let ended = run.end();
         if signal != Signal::KILL {
             ended.with_code(130);
         }
-        place.await_end_of(&proxies);
-        wait_until("the end of the programs", || loaded().is_disjoint(&own));
+        sandbox.await_end_of(&proxies);
+        wait_until("the end of the programs", || loaded().is_disjoint(&programs));
     }
 }
 
@@ -253,13 +254,12 @@ fn between_hosts_there_is_no_way_past_tcp() {
     let text = long()
         .replace("60s", "2s")
         .replace("arms:\n", "arms:\n  - {name: keeps-origin, settings: {origin_keepalive: 8}}\n");
-    let ended = lan.run(&text, "--place proxy=web1").end();
-    ended.with_code(0);
+    lan.run(&text, "--place proxy=web1").end().with_code(0);
     let run = lan.records();
     let remarks = remarks_of(&run);
-    let said =
+    let reason =
         "arm `past` is left out: bytes go past the kernel's TCP only between sockets of one host";
-    remarks.has(said);
+    remarks.has(reason);
     assert!(run.header.study.arms.iter().all(|arm| arm.name != "past"));
     lan.assert_clean();
 }

@@ -14,57 +14,56 @@ use weir_model::record::{CapacityEnd, CapacityRecord, CeilingOf, Outcome, Record
 use weir_record::Run;
 
 use crate::origin;
-use crate::place::{self, Place, outcomes};
 use crate::program::{Running, behind, in_three_tries, within};
+use crate::sandbox::{self, Sandbox, outcomes};
 
 /// Returns a study of a server that weir does not start, with low precision: a search needs little for a p90.
 fn study(address: &str, limits: &str) -> String {
     let search = format!("{{capacity: '{limits}', precision: 15%, hold: 2s}}");
-    place::study(
+    sandbox::study(
         &format!("{{kind: external, address: \"{address}\"}}"),
         "- {name: closed, closed: true, connections: 64, duration: 1s}",
         &format!("objective: {search}\n"),
     )
 }
 
-fn found(run: &Run) -> Vec<&CapacityRecord> {
+fn read_answers(run: &Run) -> Vec<&CapacityRecord> {
     run.records
         .iter()
         .filter_map(|record| match record {
-            Record::Capacity(found) => Some(found),
+            Record::Capacity(answer) => Some(answer),
             _ => None,
         })
         .collect()
 }
 
-fn await_brackets(place: &Place, run: &mut Running, count: usize) {
+fn await_brackets(sandbox: &Sandbox, run: &mut Running, count: usize) {
     let bracket = r#""record":"bracket""#;
-    run.wait_until("some steps", |_| place.records_with(bracket) >= count);
+    run.wait_until("some steps", |_| sandbox.records_with(bracket) >= count);
 }
 
 #[test]
 fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     // One request after the other, half a millisecond each.
     let (server, at) = origin::start("--delay 500us --concurrency 1");
-    let mut run = place.run(&study(&at, "p90 < 50ms"));
-    await_brackets(&place, &mut run, 3);
+    let mut run = sandbox.run(&study(&at, "p90 < 50ms"));
+    await_brackets(&sandbox, &mut run, 3);
     run.signal(Signal::INT);
-    let ended = run.end().with_code(130);
-    ended.says(&["after a closed loop", "Interrupted. Continue with"]);
-    let first = trials(&place.records());
+    run.end().with_code(130).says(&["after a closed loop", "Interrupted. Continue with"]);
+    let first = trials(&sandbox.records());
     assert!(first.len() >= 15, "the closed loop is one");
 
-    let mut run = Running::start(&mut place.weir(&["run", "--resume", "a run"]));
-    await_brackets(&place, &mut run, 6);
+    let mut run = Running::start(&mut sandbox.weir(&["run", "--resume", "a run"]));
+    await_brackets(&sandbox, &mut run, 6);
     run.signal(Signal::KILL);
     assert_eq!(run.end().code, None);
-    let second = trials(&Run::read(&place.run_folder()).expect("whole lines but perhaps the last"));
+    let second =
+        trials(&Run::read(&sandbox.run_folder()).expect("whole lines but perhaps the last"));
 
-    let run = Running::start(&mut place.weir(&["run", "--resume", "a run"]));
-    let ended = run.end_of_steps(" left\n").with_code(0);
-    ended.says(&["requests/s"]);
-    let run = place.records();
+    let run = Running::start(&mut sandbox.weir(&["run", "--resume", "a run"]));
+    run.end_of_steps(" left\n").with_code(0).says(&["requests/s"]);
+    let run = sandbox.records();
     assert_eq!(outcomes(&run), [Outcome::Interrupted, Outcome::Complete]);
     let all = trials(&run);
     assert_eq!(all[..first.len()], first[..]);
@@ -76,15 +75,15 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
     let mut rates: Vec<f64> = all.iter().filter_map(|trial| trial.rate_intended).collect();
     rates.dedup();
     assert_eq!(rates.iter().filter(|rate| **rate == rates[0]).count(), 1);
-    let found = only_answer(&run);
+    let answer = only_answer(&run);
     assert!(
-        matches!(found.end, CapacityEnd::Found | CapacityEnd::Settled | CapacityEnd::Budget),
-        "{found:?}"
+        matches!(answer.end, CapacityEnd::Found | CapacityEnd::Settled | CapacityEnd::Budget),
+        "{answer:?}"
     );
     // A queue of 50 ms is 100 requests: nearly all of the 2,000/s, and of less beside what else runs here. How near an
     // answer comes is looked at on the simulated host.
-    within(found.saturated, 100.0..2100.0);
-    within(found.high, 0.5 * found.saturated..2500.0);
+    within(answer.saturated, 100.0..2100.0);
+    within(answer.high, 0.5 * answer.saturated..2500.0);
     server.signal(Signal::TERM);
     server.end().with_code(0);
 }
@@ -101,26 +100,23 @@ fn connections_that_let_no_more_through_are_told_or_raised() {
 fn connections_are_told_or_raised() {
     // It answers after 80 ms, however many ask: 4 connections carry 50/s, and 50 carry 625/s.
     let (_server, at) = origin::start("--delay 80ms --size 10");
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let url = format!("http://{at}/");
-    let search = |more: &[&str]| {
-        let words = ["capacity", &url, "-O", "p90 < 120ms", "--hold", "2s"];
-        let words = [&words[..], more].concat();
-        Running::start(&mut place.weir(&words))
-    };
-    let few = search(&["-c", "4", "--precision", "15%", "--budget", "75s"]);
-    few.end_of_steps(" left\n").with_code(0).says(&[
+    let words = ["capacity", &url, "-O", "p90 < 120ms", "--hold", "2s"];
+    let few = ["-c", "4", "--precision", "15%", "--budget", "75s"];
+    let search = Running::start(&mut sandbox.weir(&[&words[..], &few].concat()));
+    search.end_of_steps(" left\n").with_code(0).says(&[
         " carries at least ",
         ". All 4 connections were busy, and half as many carried",
         "Try again with -c 16.",
     ]);
 
-    let mut raised = search(&["--out", "a run"]);
+    let mut raised = Running::start(&mut sandbox.weir(&[&words[..], &["--out", "a run"]].concat()));
     let ramp = r#""stage":"ramp""#;
-    raised.wait_until("a rate", |_| place.records_with(ramp) > 0);
+    raised.wait_until("a rate", |_| sandbox.records_with(ramp) > 0);
     raised.signal(Signal::INT);
     raised.end().with_code(130);
-    let run = place.records();
+    let run = sandbox.records();
     let parts = run.records.iter().filter_map(|record| match record {
         Record::Part(part) => Some(part.arms[0].asking.wanted),
         _ => None,
@@ -131,54 +127,54 @@ fn connections_are_told_or_raised() {
     assert_eq!(parts.last(), parts.iter().max(), "{parts:?}");
 
     // There is no study to save: it is repeated as it was typed.
-    let shown = place.ends("report 'a run' --format markdown").with_code(0);
+    let shown = sandbox.call("report 'a run' --format markdown").with_code(0);
     let (_, repeat) = shown.stdout.split_once("How to repeat it").expect("a section");
     assert!(repeat.contains("weir capacity http") && !repeat.contains("study.yaml"), "{repeat}");
 }
 
 #[test]
 fn a_server_that_dies_is_said_to_have_broken() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let (server, at) = origin::start("--delay 500us --concurrency 1");
-    let mut run = place.run(&study(&at, "p90 < 50ms"));
-    await_brackets(&place, &mut run, 3);
+    let mut run = sandbox.run(&study(&at, "p90 < 50ms"));
+    await_brackets(&sandbox, &mut run, 3);
     server.signal(Signal::KILL);
     server.end();
     run.end().with_code(0);
-    let run = place.records();
-    let found = only_answer(&run);
-    let is_told = matches!(found.end, CapacityEnd::Broken(_) | CapacityEnd::Never);
-    assert!(is_told && found.verified == 0.0, "{found:?}");
+    let run = sandbox.records();
+    let answer = only_answer(&run);
+    let is_told = matches!(answer.end, CapacityEnd::Broken(_) | CapacityEnd::Never);
+    assert!(is_told && answer.verified == 0.0, "{answer:?}");
 }
 
 /// Returns the answer of a run that has one arm.
 fn only_answer(run: &Run) -> &CapacityRecord {
-    let [answer] = found(run)[..] else { panic!("one answer") };
+    let [answer] = read_answers(run)[..] else { panic!("one answer") };
     answer
 }
 
 #[test]
 fn a_generator_that_is_held_up_is_not_taken_for_the_server() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let (server, at) = origin::start("--size 100");
-    let mut run = place.run(&study(&at, "p90 < 30ms"));
-    run.wait_until("the begin", |_| place.records_with("session") > 0);
+    let mut run = sandbox.run(&study(&at, "p90 < 30ms"));
+    run.wait_until("the begin", |_| sandbox.records_with("session") > 0);
     let stopped = Duration::from_millis(120);
     // A stopped process sends nothing, whoever stopped it.
-    while run.is_alive() && place.records_with(r#""record":"capacity""#) == 0 {
+    while run.is_alive() && sandbox.records_with(r#""record":"capacity""#) == 0 {
         run.signal(Signal::STOP);
         thread::sleep(stopped);
         run.signal(Signal::CONT);
         thread::sleep(stopped / 2);
     }
     run.end().with_code(0);
-    let records = place.records();
-    let found = only_answer(&records);
+    let records = sandbox.records();
+    let answer = only_answer(&records);
     // On a machine that is busy besides, hold-ups spoil so much that nothing is claimed of anybody.
-    let is_claimed = found.verified > 0.0 || found.high > 0.0;
-    let ceiling = found.ceiling.map(|ceiling| ceiling.of);
-    assert!(!is_claimed || ceiling == Some(CeilingOf::Generator), "{found:?}");
-    assert_ne!(ceiling, Some(CeilingOf::Connections), "{found:?}");
+    let is_claimed = answer.verified > 0.0 || answer.high > 0.0;
+    let ceiling = answer.ceiling.map(|ceiling| ceiling.of);
+    assert!(!is_claimed || ceiling == Some(CeilingOf::Generator), "{answer:?}");
+    assert_ne!(ceiling, Some(CeilingOf::Connections), "{answer:?}");
     server.signal(Signal::TERM);
     server.end().with_code(0);
 }
@@ -191,9 +187,9 @@ impl Quota {
     fn make() -> Option<Quota> {
         let name = format!("weir-test-{}", std::process::id());
         // Version 1 has a tree for each controller (kernel documentation, cgroup-v1 and cgroup-v2).
-        let one = Path::new("/sys/fs/cgroup/cpu");
-        let (tree, file, text) = if one.is_dir() {
-            (one, "cpu.cfs_quota_us", "20000")
+        let version_1 = Path::new("/sys/fs/cgroup/cpu");
+        let (tree, file, text) = if version_1.is_dir() {
+            (version_1, "cpu.cfs_quota_us", "20000")
         } else {
             (Path::new("/sys/fs/cgroup"), "cpu.max", "20000 100000")
         };
@@ -213,17 +209,16 @@ impl Drop for Quota {
 #[test]
 fn a_generator_with_a_quota_is_not_taken_for_the_server() {
     let Some(quota) = Quota::make() else { return };
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let (server, at) = origin::start("--size 100");
     let before = format!("echo $$ > {}/cgroup.procs", quota.0.display());
-    let path = place.write("study.yaml", &study(&at, "p90 < 30ms"));
-    let line = format!("run {} --out '{}'", path.display(), place.run_folder().display());
-    let run = Running::start(&mut behind(&before, &line));
-    run.end_of_steps(" left\n").with_code(0);
-    let run = place.records();
-    let found = only_answer(&run);
-    let ceiling = found.ceiling.map(|ceiling| ceiling.of);
-    assert_eq!(ceiling, Some(CeilingOf::Generator), "{found:?}");
+    let path = sandbox.write("study.yaml", &study(&at, "p90 < 30ms"));
+    let line = format!("run {} --out '{}'", path.display(), sandbox.run_folder().display());
+    Running::start(&mut behind(&before, &line)).end_of_steps(" left\n").with_code(0);
+    let run = sandbox.records();
+    let answer = only_answer(&run);
+    let ceiling = answer.ceiling.map(|ceiling| ceiling.of);
+    assert_eq!(ceiling, Some(CeilingOf::Generator), "{answer:?}");
     server.signal(Signal::TERM);
     server.end().with_code(0);
 }
@@ -233,29 +228,29 @@ fn a_generator_with_a_quota_is_not_taken_for_the_server() {
 fn fragile(most: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound").to_string();
-    let seen = Arc::new(Mutex::new((Instant::now(), 0)));
+    let window = Arc::new(Mutex::new((Instant::now(), 0)));
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            let seen = Arc::clone(&seen);
-            thread::spawn(move || serve(stream, most, &seen));
+            let window_of_thread = Arc::clone(&window);
+            thread::spawn(move || serve(stream, most, &window_of_thread));
         }
     });
     address
 }
 
-fn serve(mut stream: TcpStream, most: usize, seen: &Mutex<(Instant, usize)>) -> Option<()> {
+fn serve(mut stream: TcpStream, most: usize, window: &Mutex<(Instant, usize)>) -> Option<()> {
     let mut request = [0; 1024];
     // A generator's request is one segment.
     while stream.read(&mut request).ok()? > 0 {
         let is_broken = {
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let (begun, count) = *seen;
-            *seen = if begun.elapsed() > Duration::from_secs(1) && count <= most {
+            let mut current = window.lock().unwrap_or_else(PoisonError::into_inner);
+            let (begun, count) = *current;
+            *current = if begun.elapsed() > Duration::from_secs(1) && count <= most {
                 (Instant::now(), 1)
             } else {
                 (begun, count + 1)
             };
-            seen.1 > most
+            current.1 > most
         };
         if !is_broken {
             thread::sleep(Duration::from_millis(1));
@@ -269,12 +264,12 @@ fn serve(mut stream: TcpStream, most: usize, seen: &Mutex<(Instant, usize)>) -> 
 fn a_server_that_breaks_above_a_rate_is_said_to_and_is_not_asked_on_and_on() {
     // The first request is the one that looks whether it answers at all.
     let at = fragile(400);
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let begun = Instant::now();
-    place.run(&study(&at, "p90 < 50ms")).end().with_code(0);
+    sandbox.run(&study(&at, "p90 < 50ms")).end().with_code(0);
     assert!(begun.elapsed() < Duration::from_secs(45), "{begun:?}");
-    let run = place.records();
-    let found = only_answer(&run);
-    let is_told = matches!(found.end, CapacityEnd::Broken(_));
-    assert!(is_told && found.verified == 0.0, "{found:?}");
+    let run = sandbox.records();
+    let answer = only_answer(&run);
+    let is_told = matches!(answer.end, CapacityEnd::Broken(_));
+    assert!(is_told && answer.verified == 0.0, "{answer:?}");
 }

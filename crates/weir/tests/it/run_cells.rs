@@ -16,8 +16,8 @@ use weir_record::Run;
 use weir_study::CheckContext;
 use weir_sut::Launcher;
 
-use crate::place::sum;
 use crate::run_proxies::of_arms;
+use crate::sandbox::sum;
 
 const STUDY: &str = "
 weir: 1
@@ -42,14 +42,14 @@ impl InTurn {
     fn new(header: &RunHeader, ends: Rc<RefCell<Vec<String>>>) -> InTurn {
         let study = &header.study;
         let changes = study.arms.iter().enumerate();
-        let steps = changes.filter(|(_, arm)| !arm.changes.is_empty()).flat_map(|(place, _)| {
-            let arms: Vec<ArmId> = vec![0, place];
+        let steps = changes.filter(|(_, arm)| !arm.changes.is_empty()).flat_map(|(arm, _)| {
+            let arms: Vec<ArmId> = vec![0, arm];
             let cell = Cell {
                 arms: arms.clone(),
                 load: study.loads[0].clone(),
                 rates: Rates::Closed,
                 blocks: 2,
-                first_block: 2 * place as u32,
+                first_block: 2 * arm as u32,
                 planned: 2,
                 slice: Duration::from_millis(50),
                 discard: 0.2,
@@ -102,10 +102,13 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
         stop: Arc::default(),
     };
     let ends = Rc::new(RefCell::new(Vec::new()));
-    let mut proposer = |header: &RunHeader, _| {
-        Box::new(InTurn::new(header, Rc::clone(&ends))) as Box<dyn Proposer>
-    };
-    weir_lab::ask((&study, STUDY), &options, &mut proposer, &mut |_| {}).expect("it runs");
+    weir_lab::ask(
+        (&study, STUDY),
+        &options,
+        &mut |header: &RunHeader, _| Box::new(InTurn::new(header, Rc::clone(&ends))),
+        &mut |_| {},
+    )
+    .expect("it runs");
     let run = Run::read(&options.folder).expect("a run");
     let changes = run.header.study.arms.iter().filter(|arm| !arm.changes.is_empty());
     assert_eq!(ends.take(), vec!["2 whole"; changes.count()]);
@@ -114,18 +117,18 @@ fn arms_that_follow_each_other_in_a_slot_have_nothing_of_each_other() {
         // A busy machine may leave a short slice without an answer.
         assert!(sum(&run, "closed", arm, |slice| slice.completed) > 0, "{arm}");
     }
-    let level = |arm: &str, id: &str| started[arm].effective.get(id).cloned();
     if weir_host::may_have_networks().is_err() {
         println!("left out: slots have no namespaces here");
         return;
     }
-    let queue = level("queue", "net.core.somaxconn");
-    assert_eq!(queue.as_deref(), Some("77"));
-    let after = level("past", "net.core.somaxconn").or(level("baseline", "net.core.somaxconn"));
-    assert_ne!(after, queue);
+    let [queue, past, baseline] = ["queue", "past", "baseline"]
+        .map(|arm| started[arm].effective.get("net.core.somaxconn").map(String::as_str));
+    assert_eq!(queue, Some("77"));
+    assert_ne!(past.or(baseline), queue);
     if weir_bypass::available().is_ok() {
         for arm in ["past", "past-too"] {
-            assert_eq!(level(arm, "transport").as_deref(), Some("sockmap"), "{arm}");
+            let transport = started[arm].effective.get("transport");
+            assert_eq!(transport.map(String::as_str), Some("sockmap"), "{arm}");
         }
         // One slot after the other.
         assert_eq!(started["past"].address, started["past-too"].address);

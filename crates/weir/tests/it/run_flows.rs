@@ -4,8 +4,8 @@
 use weir_model::record::{ArmConnections, Record};
 use weir_record::Run;
 
-use crate::place::{self, Place, sum};
-use crate::program::{Ended, HasAll, within};
+use crate::program::{Ended, HasAll, flat, within};
+use crate::sandbox::{self, Sandbox, sum};
 
 fn study() -> String {
     let loads = "\
@@ -24,38 +24,38 @@ origin: {size: 256KiB}
 arms: [{name: keeps-origin, settings: {origin_keepalive: 8}}]
 objective: {metric: received-bytes}
 ";
-    place::study("{kind: nginx, settings: {worker_processes: 1}}", loads, more)
+    sandbox::study("{kind: nginx, settings: {worker_processes: 1}}", loads, more)
 }
 
 const ARMS: [&str; 2] = ["baseline", "keeps-origin"];
 
 #[test]
 fn tls_lifetimes_held_connections_and_large_content() {
-    let place = Place::new();
-    let (ended, run) = place.measured(&study());
-    handshakes(&run);
-    per_request(&run);
-    held(&run);
-    large_content(&run);
-    told(&ended, &place);
+    let sandbox = Sandbox::new();
+    let (ended, run) = sandbox.measure(&study());
+    check_handshakes(&run);
+    check_per_request(&run);
+    check_held(&run);
+    check_large_content(&run);
+    check_words(&ended, &sandbox);
 }
 
 #[test]
 fn more_connections_are_held_than_a_thread_may_have_descriptors() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let proxy = "{kind: nginx, settings: {worker_processes: 3, reuseport: on, worker_connections: 1024, \
                  worker_rlimit_nofile: 1024, client_header_timeout: 1h}}";
     let load = "  - {name: held, rate: 50, connections: 4, hold: 1200, duration: 1s}";
     let more = "a/a: false\nobjective: {metric: response-p99, within: 10s}\n";
-    place.write("study.yaml", &place::study(proxy, load, more));
-    let ended = place.run_behind("ulimit -n 1024");
+    sandbox.write("study.yaml", &sandbox::study(proxy, load, more));
+    let ended = sandbox.run_behind("ulimit -n 1024");
     // Containers may forbid threads a table of their own: then there is one limit for all.
     if !weir_load::descriptors::tables_can_be_own() {
         ended.refused(&["1204", "and the limit is 1024"]);
         return;
     }
     ended.with_code(0);
-    let run = place.records();
+    let run = sandbox.records();
     let connections = of_arm(&run, "held", "baseline");
     let held = connections.held;
     assert_eq!((held.open_at_start, held.open_at_end), (1200, 1200));
@@ -67,8 +67,8 @@ fn more_connections_are_held_than_a_thread_may_have_descriptors() {
 fn of_arm(run: &Run, load: &str, arm: &str) -> ArmConnections {
     let parts: Vec<_> = run.parts(load).collect();
     assert_eq!(parts.len(), 1, "{load}");
-    let found = parts[0].arms.iter().find(|own| own.arm == arm);
-    found.expect(arm).clone()
+    let of_arm = parts[0].arms.iter().find(|candidate| candidate.arm == arm);
+    of_arm.expect(arm).clone()
 }
 
 fn no_errors(run: &Run, load: &str) {
@@ -78,17 +78,18 @@ fn no_errors(run: &Run, load: &str) {
 }
 
 /// Checks that the offered TLS parameters were used, in full handshakes, one for each connection.
-fn handshakes(run: &Run) {
+fn check_handshakes(run: &Run) {
     no_errors(run, "handshakes");
     for arm in ARMS {
         let connections = of_arm(run, "handshakes", arm);
         let tls = connections.tls.expect("the load speaks TLS");
         assert!(tls.handshakes > 2 && tls.resumed == 0, "{tls:?}");
-        let names = |counts: &[weir_model::load_report::NameCount]| {
-            counts.iter().map(|count| count.name.clone()).collect::<Vec<_>>()
-        };
-        assert_eq!(names(&tls.versions), ["TLS 1.2"]);
-        assert_eq!(names(&tls.ciphers), ["ECDHE-RSA-AES256-GCM-SHA384"]);
+        for (counts, name) in
+            [(&tls.versions, "TLS 1.2"), (&tls.ciphers, "ECDHE-RSA-AES256-GCM-SHA384")]
+        {
+            let names: Vec<&str> = counts.iter().map(|count| &*count.name).collect();
+            assert_eq!(names, [name]);
+        }
         // At the end each of the two connections may be open without an answer or a handshake.
         let asking = connections.asking;
         assert!(asking.opened.abs_diff(tls.handshakes) <= 2, "{asking:?}");
@@ -98,7 +99,7 @@ fn handshakes(run: &Run) {
 }
 
 /// Checks that nginx sends each request to the origin server once, whether or not it keeps its own connections.
-fn per_request(run: &Run) {
+fn check_per_request(run: &Run) {
     no_errors(run, "per-request");
     for arm in ARMS {
         let connections = of_arm(run, "per-request", arm);
@@ -116,7 +117,7 @@ fn per_request(run: &Run) {
 }
 
 /// Checks that the connections are open from the begin to the end, and cause no requests to the origin server.
-fn held(run: &Run) {
+fn check_held(run: &Run) {
     no_errors(run, "held");
     for arm in ARMS {
         let connections = of_arm(run, "held", arm);
@@ -130,13 +131,13 @@ fn held(run: &Run) {
         assert!(requests.abs_diff(answered) <= 4);
     }
     let trials = run.trials_of("held", "baseline");
-    let of_held = |rule: &str| rule == "held-connections" || rule == "connections-missing";
+    let rules_of_held = ["held-connections", "connections-missing"];
     let mut reasons = trials.iter().flat_map(|trial| &trial.validity);
-    assert!(!reasons.any(|reason| of_held(&reason.rule)));
+    assert!(!reasons.any(|reason| rules_of_held.contains(&&*reason.rule)));
 }
 
 /// Checks that every response brings all of its content.
-fn large_content(run: &Run) {
+fn check_large_content(run: &Run) {
     no_errors(run, "large-content");
     for arm in ARMS {
         let bytes = sum(run, "large-content", arm, |slice| slice.received_bytes);
@@ -146,21 +147,18 @@ fn large_content(run: &Run) {
     }
 }
 
-fn told(ended: &Ended, place: &Place) {
-    let summary = ended.stdout.split_whitespace().collect::<Vec<_>>();
-    summary
-        .join(" ")
+fn check_words(ended: &Ended, sandbox: &Sandbox) {
+    flat(&ended.stdout)
         .has_all(&["TLS 1.2 offered (ECDHE-RSA-AES256-GCM-SHA384), never resumed", "Gbit/s"]);
-    let whole = place.ends("report 'a run' --full").with_code(0).stdout;
-    for output in [&whole, &place.read("report.html"), &place.read("report.md")] {
-        let output = output.split_whitespace().collect::<Vec<_>>().join(" ");
-        output.has_all(&[
+    let report = sandbox.call("report 'a run' --full").with_code(0).stdout;
+    for output in [&report, &sandbox.read("report.html"), &sandbox.read("report.md")] {
+        flat(output).has_all(&[
             "none resumed: TLS 1.2, ECDHE-RSA-AES256-GCM-SHA384",
             "60 of 60 connections held to the end, none opened again, proxy memory",
             "Gbit/s",
         ]);
     }
-    let run = place.records();
-    let is_part = |record: &&Record| matches!(record, Record::Part(_));
-    assert_eq!(run.records.iter().filter(is_part).count(), 4);
+    let run = sandbox.records();
+    let parts = run.records.iter().filter(|record| matches!(record, Record::Part(_)));
+    assert_eq!(parts.count(), 4);
 }

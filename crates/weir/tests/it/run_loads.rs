@@ -3,8 +3,8 @@
 
 use weir_record::Run;
 
-use crate::place::{Place, slices};
 use crate::program::HasAll;
+use crate::sandbox::{Sandbox, slices};
 
 const ARMS: [&str; 2] = ["baseline", "log-off"];
 
@@ -30,7 +30,7 @@ objective: {{metric: response-p50}}
 }
 
 /// Returns the number of requests due for an arm in each slice.
-fn due(run: &Run, load: &str, arm: &str) -> Vec<u64> {
+fn list_due(run: &Run, load: &str, arm: &str) -> Vec<u64> {
     slices(run, load, arm).into_iter().map(|slice| slice.due).collect()
 }
 
@@ -53,8 +53,8 @@ const MIX: &str = "
 
 #[test]
 fn a_mix_with_slots_expectations_a_pipeline_and_a_second_flow() {
-    let place = Place::new();
-    let (_, run) = place.measured(&study(MIX));
+    let sandbox = Sandbox::new();
+    let (_, run) = sandbox.measure(&study(MIX));
     assert_eq!(run.pilot("mix").and_then(|pilot| pilot.rate), Some(350.0));
     for arm in ARMS {
         let trials = run.trials_of("mix", arm);
@@ -65,10 +65,10 @@ fn a_mix_with_slots_expectations_a_pipeline_and_a_second_flow() {
             classes.iter_mut().zip(&trial.status_classes).for_each(|(sum, count)| *sum += count);
         }
         // 75 of 300 requests per second are for what is not there, beside 50 of the other flow.
-        let (found, missing) = (classes[2] as f64, classes[4] as f64);
-        let share = missing / (found + missing);
+        let (answered, missing) = (classes[2] as f64, classes[4] as f64);
+        let share = missing / (answered + missing);
         assert!((share - 75.0 / 350.0).abs() < 0.03, "{arm}: {classes:?}");
-        let due = due(&run, "mix", arm);
+        let due = list_due(&run, "mix", arm);
         let mean = due.iter().sum::<u64>() as f64 / due.len() as f64;
         assert!((mean - 280.0).abs() < 20.0, "{arm}: {mean}");
         // Evenly spaced, all would be 280, or one more.
@@ -77,53 +77,54 @@ fn a_mix_with_slots_expectations_a_pipeline_and_a_second_flow() {
     }
     let parts: Vec<_> = run.parts("mix").flat_map(|part| &part.arms).collect();
     assert!(parts.iter().all(|arm| arm.asking.wanted == 6), "{parts:?}");
-    let report = place.read("report.md");
+    let report = sandbox.read("report.md");
     let beside = "beside it beside with 2 connections";
     report.has_all(&["a mix of 2 requests", beside]);
 }
 
 #[test]
 fn a_rate_that_grows_and_a_trace_are_the_same_in_every_slice() {
-    let place = Place::new();
-    let trace = place.write("times", "0\n0.1\n0.5\n0.5\n0.75\n7\n");
+    let sandbox = Sandbox::new();
+    let trace = sandbox.write("times", "0\n0.1\n0.5\n0.5\n0.75\n7\n");
     let loads = format!(
         "
   - {{name: grows, rate: 0..400, connections: 8, duration: 24s}}
   - {{name: trace, trace: {}, connections: 8, duration: 24s}}",
         trace.display()
     );
-    place.write("study.yaml", &study(&loads));
+    sandbox.write("study.yaml", &study(&loads));
     // It is about the slices of the plan, and long enough without stretches after it.
-    place.ends("run study.yaml --out 'a run' --samples off").with_code(0);
-    place.assert_clean();
-    let run = place.records();
+    sandbox.call("run study.yaml --out 'a run' --samples off").with_code(0);
+    sandbox.assert_clean();
+    let run = sandbox.records();
     for arm in ARMS {
         // 200 in a slice, 8 of them before it is measured. What is due is the schedule's, however busy the machine.
-        let grows = due(&run, "grows", arm);
+        let grows = list_due(&run, "grows", arm);
         assert!(grows.len() >= 12, "{arm}: {grows:?}");
         assert!(grows.iter().all(|count| *count == 192), "{arm}: {grows:?}");
         // What comes 7 s after the first arrival has no place in a slice.
-        let trace = due(&run, "trace", arm);
+        let trace = list_due(&run, "trace", arm);
         assert!(trace.iter().all(|count| *count == 3), "{arm}: {trace:?}");
     }
-    let rate = |load| run.pilot(load).and_then(|pilot| pilot.rate);
-    assert_eq!(rate("trace"), Some(3.75));
-    assert!(rate("grows").is_some_and(|rate| (rate - 240.0).abs() < 1e-6));
+    let [trace, grows] =
+        ["trace", "grows"].map(|load| run.pilot(load).and_then(|pilot| pilot.rate));
+    assert_eq!(trace, Some(3.75));
+    assert!(grows.is_some_and(|rate| (rate - 240.0).abs() < 1e-6));
 }
 
 #[test]
 fn rates_of_a_matrix_share_a_trial_and_each_has_what_is_its_own() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let text = study("\n  - {connections: 4, rate: [100, 400], duration: 4s}")
         .replace("slice: 1s", "slice: 100ms")
         .replace("instances: 1", "instances: 2");
-    let (_, run) = place.measured(&text);
-    for (load, other, rate) in [("c4-r100", "c4-r400", 100.0), ("c4-r400", "c4-r100", 400.0)] {
+    let (_, run) = sandbox.measure(&text);
+    for (load, sibling, rate) in [("c4-r100", "c4-r400", 100.0), ("c4-r400", "c4-r100", 400.0)] {
         assert_eq!(run.blocks(load).len(), 10, "{load}");
         for arm in ARMS {
             // What was due is the schedule's, however busy the machine; 80 ms of each slice are measured.
-            let due = slices(&run, load, arm).into_iter().map(|slice| slice.due as f64);
-            let due: Vec<f64> = due.collect();
+            let due: Vec<f64> =
+                slices(&run, load, arm).into_iter().map(|slice| slice.due as f64).collect();
             assert_eq!(due.len(), 20, "{load} {arm}");
             assert!(
                 due.iter().all(|due| (due - rate * 0.08).abs() <= 1.0),
@@ -137,12 +138,12 @@ fn rates_of_a_matrix_share_a_trial_and_each_has_what_is_its_own() {
         let parts: Vec<_> = run.parts(load).collect();
         let places: Vec<_> = parts.iter().map(|part| (part.first_block, part.blocks)).collect();
         assert_eq!(places, [(0, 5), (5, 5)], "{load}");
-        assert!(parts.iter().all(|part| part.with[0].load == other));
+        assert!(parts.iter().all(|part| part.with[0].load == sibling));
     }
     // In turns, and not one after the other.
     let loads: Vec<&str> = run.trials().map(|trial| trial.load.as_str()).collect();
     let changes = loads.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert!(changes >= 10, "{loads:?}");
-    let report = place.read("report.md");
+    let report = sandbox.read("report.md");
     assert!(report.contains("of 2 loads of the matrix"), "{report}");
 }

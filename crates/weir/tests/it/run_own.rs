@@ -10,9 +10,9 @@ use std::time::SystemTime;
 use weir_model::record::ProxyRecord;
 use weir_record::Run;
 
-use crate::place::{self, Place, proxy_of};
-use crate::program::HasAll;
+use crate::program::{HasAll, flat};
 use crate::run_own_cases::{HAPROXY, NGINX, SECURE};
+use crate::sandbox::{self, Sandbox, proxy_of};
 
 /// State of a file: its bytes, its inode number and its time of modification.
 type State = (Vec<u8>, u64, SystemTime);
@@ -25,8 +25,8 @@ pub(crate) struct User {
 
 impl User {
     /// Writes the files, which only root may change.
-    pub(crate) fn new(place: &Place, files: &[(&str, &str)]) -> User {
-        let folder = place.path("user");
+    pub(crate) fn new(sandbox: &Sandbox, files: &[(&str, &str)]) -> User {
+        let folder = sandbox.path("user");
         fs::create_dir_all(&folder).expect("own folder");
         for (name, text) in files {
             let path = folder.join(name);
@@ -68,7 +68,7 @@ fn states(folder: &Path) -> BTreeMap<PathBuf, State> {
 pub(crate) fn study(proxy: &str, arms: &str) -> String {
     let load = "- {name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s,\n   \
                 request: {fields: {Host: shop.example}}}";
-    place::study(proxy, load, &format!("a/a: false\narms:\n{arms}"))
+    sandbox::study(proxy, load, &format!("a/a: false\narms:\n{arms}"))
 }
 
 /// Returns the record of an arm's proxy.
@@ -79,20 +79,21 @@ fn of_arm<'r>(run: &'r Run, arm: &str) -> &'r ProxyRecord {
 /// Checks that levels are read back from the file or, if the file has none, from the program's default.
 #[test]
 fn a_level_that_the_file_has_already_is_inert_and_one_that_it_changes_is_not() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let text = "events {}\nhttp {\n    gzip on;\n    server {\n        listen 18080;\n        \
                 location / { proxy_pass http://192.0.2.1; }\n    }\n}\n";
-    let user = User::new(&place, &[("nginx.conf", text)]);
+    let user = User::new(&sandbox, &[("nginx.conf", text)]);
     let main = user.path("nginx.conf");
     let proxy = format!("{{kind: nginx, configuration: {}}}", main.display());
     let arms = "- {name: on, settings: {gzip: on}}\n\
                 - {name: off, settings: {gzip: off}}\n\
                 - {name: nodelay, settings: {tcp_nodelay: on}}\n";
     let text = study(&proxy, arms).replace("duration: 2s", "duration: 3s");
-    place.run(&text).end().with_code(0);
-    let run = place.records();
+    sandbox.run(&text).end().with_code(0);
+    let run = sandbox.records();
     for (arm, expected) in [("on", &["gzip"][..]), ("off", &[]), ("nodelay", &["tcp_nodelay"])] {
-        let inert: Vec<String> = of_arm(&run, arm).inert.iter().map(|it| it.id.clone()).collect();
+        let inert: Vec<String> =
+            of_arm(&run, arm).inert.iter().map(|inert| inert.id.clone()).collect();
         assert_eq!(inert, expected, "{arm}");
     }
     user.assert_untouched();
@@ -105,29 +106,28 @@ fn a_change_that_keeps_nothing_is_not_called_one_without_effect() {
     let map = "map $http_upgrade $kept { default upgrade; '' close; }";
     assert!(!is_said_to_keep_nothing(map));
     // On a machine that is busy with others no block may be valid, and then nothing is said.
-    let other = "map $request_method $kept { default close; }";
-    assert!((0..3).any(|_| is_said_to_keep_nothing(other)));
+    let always_closes = "map $request_method $kept { default close; }";
+    assert!((0..3).any(|_| is_said_to_keep_nothing(always_closes)));
 }
 
 fn is_said_to_keep_nothing(map: &str) -> bool {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let text = format!(
         "events {{}}\nhttp {{\n    {map}\n    server {{\n        listen 18080;\n        location / {{\n            \
          proxy_pass http://192.0.2.1:3000;\n            proxy_set_header Host $host;\n            \
          proxy_set_header Upgrade $http_upgrade;\n            proxy_set_header Connection $kept;\n        \
          }}\n    }}\n}}\n"
     );
-    let user = User::new(&place, &[("nginx.conf", &text)]);
+    let user = User::new(&sandbox, &[("nginx.conf", &text)]);
     let main = user.path("nginx.conf");
     let proxy = format!("{{kind: nginx, configuration: {}}}", main.display());
     let arms = "- {name: kept, settings: {origin_keepalive: 16}}\n";
-    let ended = place.run(&study(&proxy, arms)).end().with_code(0);
-    let run = place.records();
+    let ended = sandbox.run(&study(&proxy, arms)).end().with_code(0);
+    let run = sandbox.records();
     assert_eq!(of_arm(&run, "kept").effective["origin_keepalive"], "16");
-    let words = ended.stdout.split_whitespace().collect::<Vec<_>>();
-    let said = "origin_keepalive = 16 did not take effect in kept";
-    let is_said = words.join(" ").contains(said);
-    let json = place.ends("report 'a run' --format json").with_code(0);
+    let reason = "origin_keepalive = 16 did not take effect in kept";
+    let is_said = flat(&ended.stdout).contains(reason);
+    let json = sandbox.call("report 'a run' --format json").with_code(0);
     assert_eq!(json.stdout.contains("\"ineffective\""), is_said);
     user.assert_untouched();
     is_said
@@ -146,8 +146,8 @@ fn a_load_over_tls_asks_the_user_s_tls_listener() {
 }
 
 fn asks_the_tls_listener(kind: &str, name: &str, text: &str) {
-    let place = Place::new();
-    let user = User::new(&place, &[(name, text)]);
+    let sandbox = Sandbox::new();
+    let user = User::new(&sandbox, &[(name, text)]);
     let port = if kind == "caddy" { 443 } else { 18443 };
     let main = user.path(name);
     let proxy = format!("{{kind: {kind}, configuration: {}, port: {port}}}", main.display());
@@ -157,13 +157,13 @@ fn asks_the_tls_listener(kind: &str, name: &str, text: &str) {
         .replace("timeout: 10s", "timeout: 10s, tls: true")
         .replace("50ms", "250ms")
         .replace("duration: 2s", "duration: 6s");
-    place.run(&text).end().with_code(0);
-    place.assert_clean();
+    sandbox.run(&text).end().with_code(0);
+    sandbox.assert_clean();
     user.assert_untouched();
-    let run = place.records();
+    let run = sandbox.records();
     let answered: u64 = run.trials().map(|trial| trial.status_classes[2]).sum();
     assert!(answered > 0, "{kind} answered nothing over TLS");
-    let patch = fs::read_to_string(place.run_folder().join("arms/baseline/patch.diff"));
+    let patch = fs::read_to_string(sandbox.run_folder().join("arms/baseline/patch.diff"));
     assert_eq!(patch.expect("it is there"), "", "{kind}");
 }
 
@@ -171,19 +171,19 @@ fn asks_the_tls_listener(kind: &str, name: &str, text: &str) {
 #[test]
 fn root_is_not_needed() {
     for case in [&NGINX, &HAPROXY] {
-        let place = Place::new();
-        let user = User::new(&place, case.files);
+        let sandbox = Sandbox::new();
+        let user = User::new(&sandbox, case.files);
         let (id, level) = case.setting;
         let main = user.path(case.main);
         let proxy = format!("{{kind: {}, configuration: {}}}", case.kind, main.display());
         let text = study(&proxy, &format!("- {{name: changed, settings: {{{id}: {level}}}}}\n"));
-        place.run_without_root(&text).with_code(0);
-        place.assert_clean();
+        sandbox.run_without_root(&text).with_code(0);
+        sandbox.assert_clean();
         user.assert_untouched();
-        let run = place.records();
+        let run = sandbox.records();
         assert_eq!(of_arm(&run, "changed").effective[id], level);
         assert_ne!(of_arm(&run, "baseline").effective[id], level);
-        let report = place.ends("report 'a run' --format markdown").with_code(0);
+        let report = sandbox.call("report 'a run' --format markdown").with_code(0);
         report.stdout.has_all(&[&main.display().to_string(), id]);
     }
 }

@@ -1,9 +1,9 @@
 //! Tests of the listener, server and location of a user's configuration that each load requests: they are determined,
 //! reported, and used.
 
-use crate::place::{self, Place, proxy_of};
 use crate::program::HasAll;
 use crate::run_own::User;
+use crate::sandbox::{self, Sandbox, proxy_of};
 
 /// Files in the layout of `sites-enabled`: the main file has no listener.
 const SITES: [(&str, &str); 5] = [
@@ -41,19 +41,19 @@ const LOADS: &str = "\
 fn study(user: &User, loads: &str, arms: &str) -> String {
     let main = user.path("nginx.conf");
     let proxy = format!("{{kind: nginx, configuration: {}}}", main.display());
-    place::study(&proxy, loads, &format!("a/a: false\narms:\n{arms}"))
+    sandbox::study(&proxy, loads, &format!("a/a: false\narms:\n{arms}"))
 }
 
 /// Tests loads with and without TLS, on two ports, in one study; all of their servers are in included files.
 #[test]
 fn every_load_goes_to_its_listener_and_the_run_says_which() {
-    let place = Place::new();
-    let user = User::new(&place, &SITES);
+    let sandbox = Sandbox::new();
+    let user = User::new(&sandbox, &SITES);
     let arms = "- {name: changed, settings: {keepalive_requests: 50}}\n";
     let text = study(&user, LOADS, arms);
-    place.write("study.yaml", &text);
-    let site = |name: &str| user.path("sites-enabled").join(name).display().to_string();
-    let (shop, internal) = (site("shop"), site("zz-internal"));
+    sandbox.write("study.yaml", &text);
+    let [shop, internal] = ["shop", "zz-internal"]
+        .map(|name| user.path("sites-enabled").join(name).display().to_string());
     let lines = [
         format!(
             "clear: 18081 in clear ({internal}:2): server internal ({internal}:1), location / ({internal}:4), passes it on"
@@ -66,33 +66,34 @@ fn every_load_goes_to_its_listener_and_the_run_says_which() {
         ),
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let checked = place.ends("run study.yaml --check").with_code(0);
-    checked.stdout.has_all(&lines);
+    sandbox.call("run study.yaml --check").with_code(0).stdout.has_all(&lines);
 
-    let ended = place.run(&text).end().with_code(0);
-    ended.stderr.has_all(&lines);
-    place.assert_clean();
+    sandbox.run(&text).end().with_code(0).stderr.has_all(&lines);
+    sandbox.assert_clean();
     user.assert_untouched();
-    let run = place.records();
+    let run = sandbox.records();
     for load in ["clear", "shop", "other"] {
-        let trials = || run.trials().filter(|trial| trial.load == load);
-        let answered: u64 = trials().map(|trial| trial.status_classes[2]).sum();
-        let others: u64 = trials().map(|trial| trial.status_classes.iter().sum::<u64>()).sum();
-        assert!(answered > 0 && answered == others, "{load}: {answered} of {others}");
+        let trials = run.trials().filter(|trial| trial.load == load);
+        let (mut answered, mut responses) = (0, 0);
+        for trial in trials {
+            answered += trial.status_classes[2];
+            responses += trial.status_classes.iter().sum::<u64>();
+        }
+        assert!(answered > 0 && answered == responses, "{load}: {answered} of {responses}");
     }
-    let asked = &proxy_of(&run, "changed").expect("the arm ran").asked;
-    let ports: Vec<&str> = asked.iter().map(|asked| &*asked.listener.name).collect();
+    let asked_urls = &proxy_of(&run, "changed").expect("the arm ran").asked;
+    let ports: Vec<&str> = asked_urls.iter().map(|url| &*url.listener.name).collect();
     assert_eq!(ports, ["18081", "18443", "18082"]);
-    let report = place.ends("report 'a run' --format markdown").with_code(0);
+    let report = sandbox.call("report 'a run' --format markdown").with_code(0);
     report.stdout.has_all(&["Where each load goes", "location /cart/"]);
 }
 
 /// Checks that one arm without a place for its setting does not end the run.
 #[test]
 fn an_arm_without_a_place_is_left_out_and_the_others_run() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let user = User::new(
-        &place,
+        &sandbox,
         &[(
             "nginx.conf",
             "events {}\nhttp {\n    server {\n        listen 18080;\n        location / { proxy_pass http://192.0.2.1; }\n    }\n}\n",
@@ -102,15 +103,13 @@ fn an_arm_without_a_place_is_left_out_and_the_others_run() {
                 - {name: fewer, settings: {keepalive_requests: 50}}\n";
     let load = "- {name: clear, closed: true, connections: 2, duration: 2s, timeout: 10s}\n";
     let text = study(&user, load, arms);
-    place.write("study.yaml", &text);
+    sandbox.write("study.yaml", &text);
     let why =
         format!("not varied: arm `kept` is left out: {}:5:22: ", user.path("nginx.conf").display());
-    let checked = place.ends("run study.yaml --check").with_code(0);
-    checked.stdout.has_all(&[&why]);
-    let ended = place.run(&text).end().with_code(0);
-    ended.stderr.has_all(&[&why]);
-    place.assert_clean();
-    let run = place.records();
+    sandbox.call("run study.yaml --check").with_code(0).stdout.has_all(&[&why]);
+    sandbox.run(&text).end().with_code(0).stderr.has_all(&[&why]);
+    sandbox.assert_clean();
+    let run = sandbox.records();
     assert!(proxy_of(&run, "fewer").is_some());
     assert!(proxy_of(&run, "kept").is_none());
 }
@@ -118,39 +117,38 @@ fn an_arm_without_a_place_is_left_out_and_the_others_run() {
 /// Tests a fault that only the proxy's own checker detects.
 #[test]
 fn an_arm_that_its_proxy_refuses_is_left_out_and_the_others_run() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let text = "events {}\nhttp {\n    proxy_busy_buffers_size 16k;\n    server {\n        listen 18080;\n        \
                 location / { proxy_pass http://192.0.2.1; }\n    }\n}\n";
-    let user = User::new(&place, &[("nginx.conf", text)]);
+    let user = User::new(&sandbox, &[("nginx.conf", text)]);
     let arms = "- {name: larger, settings: {proxy_buffer_size: 32k}}\n\
                 - {name: fewer, settings: {keepalive_requests: 50}}\n";
     let load = "- {name: clear, closed: true, connections: 2, duration: 2s, timeout: 10s}\n";
-    let study = study(&user, load, arms);
-    let ended = place.run(&study).end().with_code(0);
-    ended.stderr.has_all(&[
+    let both = study(&user, load, arms);
+    sandbox.run(&both).end().with_code(0).stderr.has_all(&[
         "not varied: arm `larger` is left out: nginx refuses the configuration",
         "\"proxy_busy_buffers_size\" must be equal to or greater than",
     ]);
-    let run = place.records();
+    let run = sandbox.records();
     assert!(proxy_of(&run, "fewer").is_some());
     assert!(proxy_of(&run, "larger").is_none());
-    place.assert_clean();
+    sandbox.assert_clean();
     user.assert_untouched();
     // Alone, it ends the run before anything is measured.
-    let alone = study.replace("- {name: fewer, settings: {keepalive_requests: 50}}\n", "");
-    place.write("alone.yaml", &alone);
-    place
-        .ends("run alone.yaml --out other")
+    let alone = both.replace("- {name: fewer, settings: {keepalive_requests: 50}}\n", "");
+    sandbox.write("alone.yaml", &alone);
+    sandbox
+        .call("run alone.yaml --out other")
         .refused(&["arm `larger`: nginx refuses the configuration"]);
-    assert!(!place.path("other").exists());
+    assert!(!sandbox.path("other").exists());
 }
 
 /// Checks that names in a load must exist: errors come before anything is started, with the position in the user's
 /// file.
 #[test]
 fn what_a_load_names_and_nobody_has_is_refused() {
-    let place = Place::new();
-    let user = User::new(&place, &SITES);
+    let sandbox = Sandbox::new();
+    let user = User::new(&sandbox, &SITES);
     let arms = "- {name: changed, settings: {keepalive_requests: 50}}\n";
     let default = user.path("sites-enabled/00-default").display().to_string();
     for (names, words) in [
@@ -172,17 +170,19 @@ fn what_a_load_names_and_nobody_has_is_refused() {
         let load =
             format!("- {{name: clear, closed: true, connections: 2, duration: 2s, {names}}}\n");
         let text = study(&user, &load, arms);
-        place.write("study.yaml", &text);
+        sandbox.write("study.yaml", &text);
         let words: Vec<String> = words
             .iter()
-            .map(|it| if it.starts_with(':') { format!("{default}{it}") } else { (*it).to_owned() })
+            .map(|text| {
+                if text.starts_with(':') { format!("{default}{text}") } else { (*text).to_owned() }
+            })
             .collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        place.ends("run study.yaml --check").refused(&words);
-        place.run(&text).end().refused(&words);
-        assert!(!place.run_folder().exists(), "nothing was begun");
+        sandbox.call("run study.yaml --check").refused(&words);
+        sandbox.run(&text).end().refused(&words);
+        assert!(!sandbox.run_folder().exists(), "nothing was begun");
     }
-    place.assert_clean();
+    sandbox.assert_clean();
     user.assert_untouched();
 }
 
@@ -190,20 +190,20 @@ fn what_a_load_names_and_nobody_has_is_refused() {
 /// requests that do not accept compression.
 #[test]
 fn answers_that_are_seldom_meant_are_remarked() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let page = "server {\n    listen 18080 default_server;\n    location / { return 200; }\n}\n\
                 server {\n    listen 18081 default_server;\n    root ROOT;\n    location / { try_files $uri /page; }\n}\n\
                 server {\n    listen 18081;\n    server_name shop.example;\n    gzip on;\n    location / { proxy_pass http://app; }\n}\n";
-    let root = place.path("www");
+    let root = sandbox.path("www");
     std::fs::create_dir(&root).expect("own folder");
     std::fs::write(root.join("page"), "It works!").expect("own file");
-    let page = page.replace("ROOT", &root.display().to_string());
-    let user = User::new(&place, &[SITES[0], SITES[1], ("sites-enabled/default", &page)]);
+    let site = page.replace("ROOT", &root.display().to_string());
+    let user = User::new(&sandbox, &[SITES[0], SITES[1], ("sites-enabled/default", &site)]);
     let load = "- {name: page, closed: true, connections: 2, duration: 2s, timeout: 10s}\n\
                 - {name: shop, closed: true, connections: 2, duration: 2s, timeout: 10s, host: shop.example}\n";
     let arms = "- {name: changed, settings: {keepalive_requests: 50}}\n";
     let text = study(&user, load, arms);
-    place.write("study.yaml", &text);
+    sandbox.write("study.yaml", &text);
     let file = user.path("sites-enabled/default").display().to_string();
     let remark = format!(
         "page: server ({file}:5), location / ({file}:8), answers from files, so the origin server gets no requests"
@@ -211,10 +211,9 @@ fn answers_that_are_seldom_meant_are_remarked() {
     let plain = format!(
         "shop: gzip on ({file}:13) has no effect: no request has the header Accept-Encoding"
     );
-    let checked = place.ends("run study.yaml --check").with_code(0);
+    let checked = sandbox.call("run study.yaml --check").with_code(0);
     checked.stdout.has_all(&[&remark, &plain]);
     assert_eq!(checked.stdout.matches("the origin server gets no requests").count(), 1);
-    let ended = place.run(&text).end().with_code(0);
-    ended.stderr.has_all(&[&remark, &plain]);
-    place.assert_clean();
+    sandbox.run(&text).end().with_code(0).stderr.has_all(&[&remark, &plain]);
+    sandbox.assert_clean();
 }

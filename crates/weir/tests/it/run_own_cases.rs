@@ -24,9 +24,9 @@ pub(crate) fn check(kind: &str, main: &Path) -> Command {
         "caddy" => (ProxyKind::Caddy, "validate --config"),
         other => panic!("{other} checks no configuration"),
     };
-    let found =
+    let installed =
         weir_sut::find(kind, None).expect("these tests need all proxies: make setup-proxies");
-    let mut check = Command::new(found.program());
+    let mut check = Command::new(installed.program());
     if kind == ProxyKind::Nginx {
         check.arg("-p").arg(folder);
     }

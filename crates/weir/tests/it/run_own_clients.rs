@@ -3,10 +3,10 @@
 
 use weir_record::Run;
 
-use crate::place::{self, Place, proxy_of};
 use crate::program::HasAll;
 use crate::run_own::User;
 use crate::run_own_cases::SECURE;
+use crate::sandbox::{self, Sandbox, proxy_of};
 use crate::secure::Authority;
 
 /// Ways in which each of [`SECURE`] demands certificates: a part of its text, its replacement, and words of the error.
@@ -47,43 +47,45 @@ fn a_certificate_that_clients_have_to_show_is_asked_of_the_load_beforehand() {
 
 fn must_be_shown(kind: &str, (name, text): (&str, &str), [at, demand]: [&str; 2]) {
     let authority = Authority::new();
-    let place = Place::new();
-    let text = text.replace("AUTHORITY", &authority.file());
-    let user = User::new(&place, &[(name, &text)]);
-    let study = |tls: &str| {
+    let sandbox = Sandbox::new();
+    let demanding = text.replace("AUTHORITY", &authority.file());
+    let user = User::new(&sandbox, &[(name, &demanding)]);
+    let identity = authority.issue(|_| {});
+    let (certificate, key) = (&identity.certificate, &identity.key);
+    let shown = format!("{{cert: {certificate}, key: {key}}}");
+    let [without, with] = ["true", &shown].map(|tls| {
         let proxy = format!("{{kind: {kind}, configuration: {}}}", user.path(name).display());
         let load = format!(
             "- {{name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s, host: shop.example,\n   tls: {tls}}}"
         );
-        place::study(&proxy, &load, "a/a: true\n")
-    };
-    let what = format!("clients have to show a certificate {demand}, and the load has none");
-    let words = [at, &what, "hint: give the load one: "];
-    is_refused(&place, &study("true"), &words);
+        sandbox::study(&proxy, &load, "a/a: true\n")
+    });
+    let demand_words =
+        format!("clients have to show a certificate {demand}, and the load has none");
+    let words = [at, &demand_words, "hint: give the load one: "];
+    is_refused(&sandbox, &without, &words);
 
-    let own = authority.issue(|_| {});
-    let (certificate, key) = (&own.certificate, &own.key);
-    place.run(&study(&format!("{{cert: {certificate}, key: {key}}}"))).end().with_code(0);
-    place.assert_clean();
+    sandbox.run(&with).end().with_code(0);
+    sandbox.assert_clean();
     user.assert_untouched();
-    must_have_answered(&place.records(), kind);
+    must_have_answered(&sandbox.records(), kind);
 }
 
 #[track_caller]
-fn is_refused(place: &Place, study: &str, words: &[&str]) {
-    place.write("study.yaml", study);
-    place.ends("run study.yaml --check").refused(words);
-    place.run(study).end().refused(words);
-    assert!(!place.run_folder().exists(), "nothing was begun");
-    place.assert_clean();
+fn is_refused(sandbox: &Sandbox, study: &str, words: &[&str]) {
+    sandbox.write("study.yaml", study);
+    sandbox.call("run study.yaml --check").refused(words);
+    sandbox.run(study).end().refused(words);
+    assert!(!sandbox.run_folder().exists(), "nothing was begun");
+    sandbox.assert_clean();
 }
 
 #[track_caller]
-fn must_have_answered(run: &Run, what: &str) {
+fn must_have_answered(run: &Run, proxy: &str) {
     let answered: u64 = run.trials().map(|trial| trial.status_classes[2]).sum();
     let classes = run.trials().map(|trial| trial.status_classes);
     let all: u64 = classes.map(|classes| classes.iter().sum::<u64>()).sum();
-    assert!(answered > 0 && answered == all, "{what}: {answered} of {all}");
+    assert!(answered > 0 && answered == all, "{proxy}: {answered} of {all}");
 }
 
 /// Tests listeners that speak only HTTP/2 without TLS, which a load could otherwise only detect by a request.
@@ -108,16 +110,16 @@ fn http2_alone_in_clear_is_refused_beforehand() {
         ),
         ("envoy", "envoy.yaml", &envoy, ["envoy.yaml:12:23: ", "(`codec_type: HTTP2`)"]),
     ] {
-        let place = Place::new();
-        let user = User::new(&place, &[(name, text)]);
+        let sandbox = Sandbox::new();
+        let user = User::new(&sandbox, &[(name, text)]);
         let proxy = format!("{{kind: {kind}, configuration: {}}}", user.path(name).display());
         let load = "- {name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s}";
         let [at, says] = words;
-        let what = format!("it speaks only HTTP/2 {says}, and loads speak HTTP/1.1");
+        let reason = format!("it speaks only HTTP/2 {says}, and loads speak HTTP/1.1");
         is_refused(
-            &place,
-            &place::study(&proxy, load, "a/a: true\n"),
-            &[at, &what, "hint: name another `port` or `host`"],
+            &sandbox,
+            &sandbox::study(&proxy, load, "a/a: true\n"),
+            &[at, &reason, "hint: name another `port` or `host`"],
         );
         user.assert_untouched();
     }
@@ -153,28 +155,27 @@ backend app
 
 #[test]
 fn a_load_over_tls_goes_through_the_frontend_that_chooses_by_name() {
-    let place = Place::new();
-    let user = User::new(&place, &[("haproxy.cfg", CHAIN)]);
+    let sandbox = Sandbox::new();
+    let user = User::new(&sandbox, &[("haproxy.cfg", CHAIN)]);
     let main = user.path("haproxy.cfg").display().to_string();
     let proxy = format!("{{kind: haproxy, configuration: {main}}}");
     let load = "- {name: shop, closed: true, connections: 2, duration: 2s, timeout: 10s, tls: true, host: shop.example}";
     let arms = "a/a: false\narms:\n- {name: changed, settings: {http_reuse: always}}\n";
-    let study = place::study(&proxy, load, arms);
+    let study = sandbox::study(&proxy, load, arms);
     let line = format!(
         "shop: :18443 over TLS ({main}:7): through frontend outer ({main}:5): frontend fe_shop ({main}:14), \
          backend app ({main}:21), passes it on"
     );
-    place.write("study.yaml", &study);
-    let checked = place.ends("run study.yaml --check").with_code(0);
-    checked.stdout.has_all(&[&line]);
-    place.run(&study).end().with_code(0).stderr.has_all(&[&line]);
-    place.assert_clean();
+    sandbox.write("study.yaml", &study);
+    sandbox.call("run study.yaml --check").with_code(0).stdout.has_all(&[&line]);
+    sandbox.run(&study).end().with_code(0).stderr.has_all(&[&line]);
+    sandbox.assert_clean();
     user.assert_untouched();
-    let run = place.records();
+    let run = sandbox.records();
     must_have_answered(&run, "haproxy");
     // What is in force is that of the frontend that speaks HTTP.
     let effective = &proxy_of(&run, "changed").expect("the arm ran").effective;
     assert_eq!(effective["timeout_client"], "20s");
-    let report = place.ends("report 'a run' --format markdown").with_code(0);
+    let report = sandbox.call("report 'a run' --format markdown").with_code(0);
     report.stdout.has_all(&["through frontend outer ("]);
 }

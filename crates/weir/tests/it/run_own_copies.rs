@@ -7,10 +7,10 @@ use std::thread;
 
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P384_SHA384};
 
-use crate::place::{self, Place};
-use crate::program::HasAll;
+use crate::program::{HasAll, flat};
 use crate::run_own::User;
 use crate::run_own_cases::SECURE;
+use crate::sandbox::{self, Sandbox};
 
 /// Returns a study that compares two of the user's configurations.
 fn pair(kind: &str, user: &User, names: [&str; 2]) -> String {
@@ -18,7 +18,7 @@ fn pair(kind: &str, user: &User, names: [&str; 2]) -> String {
     let load = "- {name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s}";
     let proxy = format!("{{kind: {kind}, configuration: {a}}}");
     let arm = format!("- {{name: other, proxy: {{kind: {kind}, configuration: {b}}}}}\n");
-    place::study(&proxy, load, &format!("a/a: false\narms:\n{arm}"))
+    sandbox::study(&proxy, load, &format!("a/a: false\narms:\n{arm}"))
 }
 
 const NGINX: &str = "events {}\nhttp {\n    server {\n        listen 18080;\n        location / { PART }\n    }\n}\n";
@@ -65,18 +65,18 @@ const PAIRS: [(&str, &str, &str, [&str; 2], &str); 5] = [
 
 #[test]
 fn arms_that_differ_in_what_copies_lose_are_refused() {
-    for (kind, name, text, each, expected) in PAIRS {
-        let place = Place::new();
-        let [one, other] = each.map(|part| text.replace("PART", part));
+    for (kind, name, text, parts, expected) in PAIRS {
+        let sandbox = Sandbox::new();
+        let [baseline, changed] = parts.map(|part| text.replace("PART", part));
         let second = format!("other/{name}");
-        let user = User::new(&place, &[(name, &one), (&second, &other)]);
+        let user = User::new(&sandbox, &[(name, &baseline), (&second, &changed)]);
         let study = pair(kind, &user, [name, &second]);
-        let expected = expected.replace('~', &user.folder.display().to_string());
-        let words = ["`other` and `baseline` differ in what copies lose", &expected];
-        place.write("study.yaml", &study);
-        place.ends("run study.yaml --check").refused(&words);
-        place.run(&study).end().refused(&words);
-        place.assert_clean();
+        let difference = expected.replace('~', &user.folder.display().to_string());
+        let words = ["`other` and `baseline` differ in what copies lose", &difference];
+        sandbox.write("study.yaml", &study);
+        sandbox.call("run study.yaml --check").refused(&words);
+        sandbox.run(&study).end().refused(&words);
+        sandbox.assert_clean();
         user.assert_untouched();
     }
 }
@@ -84,18 +84,19 @@ fn arms_that_differ_in_what_copies_lose_are_refused() {
 /// Checks that parts left out of a copy without a message count as no difference either.
 #[test]
 fn arms_whose_copies_are_the_same_are_refused() {
-    let place = Place::new();
-    let one = NGINX.replace("PART", "proxy_pass http://192.0.2.1;");
-    let other = format!("working_directory /;\n{one}");
+    let sandbox = Sandbox::new();
+    let plain = NGINX.replace("PART", "proxy_pass http://192.0.2.1;");
+    let with_folder = format!("working_directory /;\n{plain}");
     let files = ["nginx.conf", "other.conf", "again.conf"];
-    let user = User::new(&place, &[(files[0], &one), (files[1], &other), (files[2], &one)]);
+    let user =
+        User::new(&sandbox, &[(files[0], &plain), (files[1], &with_folder), (files[2], &plain)]);
     for (second, words) in [
         (files[1], Some("`other` and `baseline` differ, but their copies are the same")),
         // An arm for its own sake is like an A/A arm.
         (files[2], None),
     ] {
-        place.write("study.yaml", &pair("nginx", &user, [files[0], second]));
-        let checked = place.ends("run study.yaml --check");
+        sandbox.write("study.yaml", &pair("nginx", &user, [files[0], second]));
+        let checked = sandbox.call("run study.yaml --check");
         match words {
             Some(words) => drop(checked.refused(&[words])),
             None => drop(checked.with_code(0)),
@@ -106,12 +107,13 @@ fn arms_whose_copies_are_the_same_are_refused() {
 /// Tests a difference that no list of directives contains.
 #[test]
 fn what_differs_in_the_originals_alone_is_said() {
-    let place = Place::new();
-    let one = NGINX.replace("PART", "proxy_pass http://192.0.2.1;");
-    let other = format!("working_directory /;\n{one}").replace("proxy_pass", "gzip on; proxy_pass");
-    let user = User::new(&place, &[("nginx.conf", &one), ("other.conf", &other)]);
-    place.write("study.yaml", &pair("nginx", &user, ["nginx.conf", "other.conf"]));
-    let checked = place.ends("run study.yaml --check").with_code(0);
+    let sandbox = Sandbox::new();
+    let plain = NGINX.replace("PART", "proxy_pass http://192.0.2.1;");
+    let zipped =
+        format!("working_directory /;\n{plain}").replace("proxy_pass", "gzip on; proxy_pass");
+    let user = User::new(&sandbox, &[("nginx.conf", &plain), ("other.conf", &zipped)]);
+    sandbox.write("study.yaml", &pair("nginx", &user, ["nginx.conf", "other.conf"]));
+    let checked = sandbox.call("run study.yaml --check").with_code(0);
     let path = user.path("other.conf");
     checked.stdout.has(&format!(
         "the copies of `other` and `baseline` are alike in what differs in the originals at working_directory ({}:1), so the comparison",
@@ -122,26 +124,24 @@ fn what_differs_in_the_originals_alone_is_said() {
 /// Checks that differences are reported before the run and beside its answer; the common parts are still compared.
 #[test]
 fn what_copies_have_otherwise_is_said() {
-    let place = Place::new();
-    let one = NGINX.replace("PART", "sub_filter a b; proxy_pass https://192.0.2.1;");
-    let other = one.replace("sub_filter", "sub_filter_once off; sub_filter");
-    let user = User::new(&place, &[("nginx.conf", &one), ("other.conf", &other)]);
+    let sandbox = Sandbox::new();
+    let with_filter = NGINX.replace("PART", "sub_filter a b; proxy_pass https://192.0.2.1;");
+    let twice = with_filter.replace("sub_filter", "sub_filter_once off; sub_filter");
+    let user = User::new(&sandbox, &[("nginx.conf", &with_filter), ("other.conf", &twice)]);
     let study = pair("nginx", &user, ["nginx.conf", "other.conf"]);
-    place.write("study.yaml", &study);
-    let checked = place.ends("run study.yaml --check").with_code(0);
-    checked.stdout.has_all(&[
+    sandbox.write("study.yaml", &study);
+    sandbox.call("run study.yaml --check").with_code(0).stdout.has_all(&[
         "  copy  your servers: weir's origin server answers in their place",
         "  copy  proxy_pass https:// (",
         "  copy  sub_filter a b (",
         "it works on responses of the study's `origin`, not on those of your servers",
     ]);
-    let ended = place.run(&study).end().with_code(0);
-    let words: Vec<&str> = ended.stdout.split_whitespace().collect();
-    words.join(" ").has_all(&[
+    let ended = sandbox.run(&study).end().with_code(0);
+    flat(&ended.stdout).has_all(&[
         "measured on copies: your servers: weir's origin server answers in their place",
         "the copy asks its origin server in clear",
     ]);
-    let report = place.ends("report 'a run' --format markdown").with_code(0);
+    let report = sandbox.call("report 'a run' --format markdown").with_code(0);
     report.stdout.has("What the copies have otherwise than your configurations");
     user.assert_untouched();
 }
@@ -170,21 +170,21 @@ fn listeners_of_one_configuration_stay_behind_each_other() {
         .replace("18080", "18081")
         .replace("\"web\"", "\"inner\"")
         .replace(r#""route": {"cluster": "app"}"#, r#""direct_response": {"status": 204}"#);
-    let envoy = envoy.replace("],\n  \"clusters\"", &format!(", {inner}],\n  \"clusters\""));
+    let both = envoy.replace("],\n  \"clusters\"", &format!(", {inner}],\n  \"clusters\""));
     let haproxy = HAPROXY.replace("PART", "    server a 127.0.0.1:18081\nfrontend inner\n    bind :18081\n    http-request return status 204\n");
     for (kind, name, text) in [
         ("nginx", "nginx.conf", INNER),
         ("haproxy", "haproxy.cfg", &haproxy),
-        ("envoy", "envoy.json", &envoy),
+        ("envoy", "envoy.json", &both),
         ("caddy", "caddy.json", &caddy),
     ] {
-        let place = Place::new();
-        let user = User::new(&place, &[(name, text)]);
+        let sandbox = Sandbox::new();
+        let user = User::new(&sandbox, &[(name, text)]);
         let proxy =
             format!("{{kind: {kind}, configuration: {}, port: 18080}}", user.path(name).display());
         let load = "- {name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s, expect: status=204}";
-        let study = place::study(&proxy, load, "a/a: true\n");
-        place.run(&study).end().with_code(0);
+        let study = sandbox::study(&proxy, load, "a/a: true\n");
+        sandbox.run(&study).end().with_code(0);
         user.assert_untouched();
     }
 }
@@ -197,22 +197,22 @@ fn a_copy_shows_a_certificate_of_the_user_s_kind() {
       "http": {"servers": {"web": {"listen": [":18443"], "tls_connection_policies": [{}], "routes": [{"handle": [
       {"handler": "reverse_proxy", "upstreams": [{"dial": "192.0.2.1:8080"}]}]}]}}}}}
     "#;
-    let others = SECURE.into_iter().filter(|(kind, ..)| *kind != "caddy");
-    for (kind, name, text) in others.chain([("caddy", "caddy.json", CADDY_TLS)]) {
-        let place = Place::new();
+    let kinds = SECURE.into_iter().filter(|(kind, ..)| *kind != "caddy");
+    for (kind, name, text) in kinds.chain([("caddy", "caddy.json", CADDY_TLS)]) {
+        let sandbox = Sandbox::new();
         let key = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).expect("a key");
         let params = CertificateParams::new(vec!["shop.example".to_owned()]).expect("a name");
         let certificate = params.self_signed(&key).expect("a certificate").pem();
-        let there = place.path("user/shop.pem").display().to_string();
-        let text = text.replace("/nowhere/shop.pem", &there);
-        let user = User::new(&place, &[(name, &text), ("shop.pem", &certificate)]);
+        let there = sandbox.path("user/shop.pem").display().to_string();
+        let readable = text.replace("/nowhere/shop.pem", &there);
+        let user = User::new(&sandbox, &[(name, &readable), ("shop.pem", &certificate)]);
         let proxy =
             format!("{{kind: {kind}, configuration: {}, port: 18443}}", user.path(name).display());
         let load = "- {name: closed, closed: true, connections: 2, duration: 3s, timeout: 10s, \
                     tls: {ciphers: [ECDHE-ECDSA-AES128-GCM-SHA256]}, host: shop.example}";
-        let study = place::study(&proxy, load, "a/a: true\n");
-        place.run(&study).end().with_code(0);
-        let run = place.records();
+        let study = sandbox::study(&proxy, load, "a/a: true\n");
+        sandbox.run(&study).end().with_code(0);
+        let run = sandbox.records();
         let answered: u64 = run.trials().map(|trial| trial.status_classes[2]).sum();
         assert!(answered > 0, "{kind} answered nothing");
     }
@@ -243,21 +243,19 @@ fn answer(connection: TcpStream) {
 
 #[test]
 fn a_server_of_the_user_s_may_stay() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let text = NGINX.replace("PART", "proxy_pass http://192.0.2.1;");
-    let user = User::new(&place, &[("nginx.conf", &text)]);
+    let user = User::new(&sandbox, &[("nginx.conf", &text)]);
     let main = user.path("nginx.conf").display().to_string();
     let load = "- {name: closed, closed: true, connections: 2, duration: 2s, timeout: 10s, expect: status=203}";
     let address = own_server();
     let more = format!("a/a: true\norigin: {{address: '{address}'}}\n");
     let proxy = format!("{{kind: nginx, configuration: {main}}}");
-    let study = place::study(&proxy, load, &more);
-    let ended = place.run(&study).end().with_code(0);
-    let words: Vec<&str> = ended.stdout.split_whitespace().collect();
-    let said = format!("your servers: the one at {address} answers for all");
-    words.join(" ").has(&said);
+    let study = sandbox::study(&proxy, load, &more);
+    let ended = sandbox.run(&study).end().with_code(0);
+    let reason = format!("your servers: the one at {address} answers for all");
+    flat(&ended.stdout).has(&reason);
     let apart = format!("{study}network: {{kind: namespaces}}\n");
-    place.write("study.yaml", &apart);
-    let refused = place.ends("run study.yaml --check");
-    refused.refused(&["no route to the `address` of the origin"]);
+    sandbox.write("study.yaml", &apart);
+    sandbox.call("run study.yaml --check").refused(&["no route to the `address` of the origin"]);
 }

@@ -8,9 +8,9 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::place::{Place, kill};
 use crate::program::{Ended, HasAll};
 use crate::run_own::{User, study};
+use crate::sandbox::{Sandbox, kill};
 
 const SITE: &str = "server {\n    listen 18080;\n    location / {\n        proxy_pass http://192.0.2.1;\n    \
                     }\n}\n";
@@ -28,17 +28,22 @@ fn text(kind: &str, main: &Path, more: &str, settings: &str) -> String {
 /// Checks that a study of these files, the first of which is the main one, is refused as bad input, with these words.
 /// `~` stands for the user's folder.
 #[track_caller]
-fn refused(kind: &str, files: &[(&str, &str)], (more, settings): (&str, &str), words: &[&str]) {
-    let place = Place::new();
-    let user = User::new(&place, files);
+fn assert_refused(
+    kind: &str,
+    files: &[(&str, &str)],
+    (more, settings): (&str, &str),
+    words: &[&str],
+) {
+    let sandbox = Sandbox::new();
+    let user = User::new(&sandbox, files);
     let folder = user.folder.display().to_string();
-    let words: Vec<String> = words.iter().map(|it| it.replace('~', &folder)).collect();
+    let words: Vec<String> = words.iter().map(|text| text.replace('~', &folder)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let text = text(kind, &user.path(files[0].0), more, settings);
-    place.run(&text).end().refused(&words);
-    place.assert_clean();
+    let study = text(kind, &user.path(files[0].0), more, settings);
+    sandbox.run(&study).end().refused(&words);
+    sandbox.assert_clean();
     user.assert_untouched();
-    assert!(!place.run_folder().exists(), "what was begun is taken back");
+    assert!(!sandbox.run_folder().exists(), "what was begun is taken back");
 }
 
 #[test]
@@ -55,22 +60,22 @@ fn files_that_cannot_be_read_as_nginx_s() {
     for (main, site, words) in rows {
         let files = [("nginx.conf", main)].into_iter();
         let files: Vec<_> = files.chain(site.map(|text| ("site.conf", text))).collect();
-        refused("nginx", &files, ("", "gzip: on"), words);
+        assert_refused("nginx", &files, ("", "gzip: on"), words);
     }
 }
 
 #[test]
 fn a_file_that_is_no_utf_8() {
     for kind in ["nginx", "haproxy", "envoy", "caddy"] {
-        let place = Place::new();
-        let user = User::new(&place, &[]);
+        let sandbox = Sandbox::new();
+        let user = User::new(&sandbox, &[]);
         let main = user.path("main.json");
         fs::write(&main, b"# fa\xe7ade\n").expect("own folder");
-        let ended = place.run(&text(kind, &main, "", "rlimit_nofile: 999"));
+        let ended = sandbox.run(&text(kind, &main, "", "rlimit_nofile: 999"));
         let place_of_it = format!("{}:1:5: ", main.display());
         let words = [&place_of_it, "0xe7 is not UTF-8", "\nhint: "];
         ended.end().refused(&words);
-        place.assert_clean();
+        sandbox.assert_clean();
     }
 }
 
@@ -84,39 +89,39 @@ fn a_fifo_is_not_waited_for() {
         ("caddy", "caddy.json"),
         ("caddy", "Caddyfile"),
     ] {
-        let place = Place::new();
-        let user = User::new(&place, &[]);
+        let sandbox = Sandbox::new();
+        let user = User::new(&sandbox, &[]);
         let main = user.path(name);
-        let made = Command::new("mkfifo").arg(&main).status();
-        assert!(made.is_ok_and(|status| status.success()));
-        let ended = place.run(&text(kind, &main, "", "rlimit_nofile: 999"));
+        let mkfifo = Command::new("mkfifo").arg(&main).status();
+        assert!(mkfifo.is_ok_and(|status| status.success()));
+        let ended = sandbox.run(&text(kind, &main, "", "rlimit_nofile: 999"));
         ended.end().refused(&[name, "not a regular file"]);
-        place.assert_clean();
+        sandbox.assert_clean();
     }
 }
 
 #[test]
 fn what_a_user_s_nginx_has_no_place_for() {
     let words = ["arm `other`: ~/site.conf:4:9: ", "`origin_keepalive_requests`", "\nhint: "];
-    refused("nginx", &FILES, ("", "origin_keepalive_requests: 8"), &words);
+    assert_refused("nginx", &FILES, ("", "origin_keepalive_requests: 8"), &words);
     let words = [
         "~/site.conf:2:5: no HTTP server listens in clear on port 1",
         "hint: listeners: 18080 at ~/site.conf:2",
     ];
-    refused("nginx", &FILES, (", port: 1", "gzip: on"), &words);
-    let place = Place::new();
-    let user = User::new(&place, &FILES);
-    let text = text("nginx", &user.path("nginx.conf"), "", "gzip: on");
-    let ended = place.run(&text.replace("timeout: 10s", "tls: true")).end();
+    assert_refused("nginx", &FILES, (", port: 1", "gzip: on"), &words);
+    let sandbox = Sandbox::new();
+    let user = User::new(&sandbox, &FILES);
+    let study = text("nginx", &user.path("nginx.conf"), "", "gzip: on");
+    let ended = sandbox.run(&study.replace("timeout: 10s", "tls: true")).end();
     ended.refused(&["site.conf:2:5: no HTTP server listens with TLS"]);
-    place.assert_clean();
+    sandbox.assert_clean();
 }
 
 #[test]
 fn what_a_proxy_refuses_is_told_of_the_user_s_file() {
     let plain = ("", "rlimit_nofile: 999");
     let site = format!("# a shop\ngzip perhaps;\n{SITE}");
-    refused(
+    assert_refused(
         "nginx",
         &[("nginx.conf", MAIN), ("site.conf", &site)],
         ("", "gzip: on"),
@@ -128,27 +133,27 @@ fn what_a_proxy_refuses_is_told_of_the_user_s_file() {
     );
     let file = "global\n    maxconn 10\nfrontend web\n    bind :18080\n    mode perhaps\n";
     let words = ["[~/haproxy.cfg:5]", "unknown proxy mode 'perhaps'"];
-    refused("haproxy", &[("haproxy.cfg", file)], plain, &words);
+    assert_refused("haproxy", &[("haproxy.cfg", file)], plain, &words);
     let file = ":18080 {\n\tfrobnicate\n}\n";
-    refused("caddy", &[("Caddyfile", file)], plain, &["~/Caddyfile", "Caddyfile:2"]);
+    assert_refused("caddy", &[("Caddyfile", file)], plain, &["~/Caddyfile", "Caddyfile:2"]);
     let file = r#"{"apps": {"http": {"servers": {"a": {"listen": [":1"], "x": 1}}}}}"#;
-    refused("caddy", &[("caddy.json", file)], plain, &["~/caddy.json", "unknown field"]);
+    assert_refused("caddy", &[("caddy.json", file)], plain, &["~/caddy.json", "unknown field"]);
     let file = ":18080 {\n\treverse_proxy 192.0.2.1:80\n}\n";
     let words = [
         "arm `other`: ",
         "`read_timeout` cannot be changed in a Caddyfile",
         "hint: make JSON of it and name that file: caddy adapt --pretty --config ",
     ];
-    refused("caddy", &[("Caddyfile", file)], ("", "read_timeout: 5s"), &words);
+    assert_refused("caddy", &[("Caddyfile", file)], ("", "read_timeout: 5s"), &words);
     let words = ["cannot be started with your own configuration"];
-    refused("httpd", &[("httpd.conf", "Listen 18080\n")], plain, &words);
+    assert_refused("httpd", &[("httpd.conf", "Listen 18080\n")], plain, &words);
 }
 
 /// Checks that the error comes before any program has read the configuration.
 #[test]
 fn what_could_ask_somebody_else_is_refused_where_it_stands() {
     let site = format!("# a shop\n  frobnicate on;\n{SITE}");
-    refused(
+    assert_refused(
         "nginx",
         &[("nginx.conf", MAIN), ("site.conf", &site)],
         ("", "gzip: on"),
@@ -160,7 +165,7 @@ fn what_could_ask_somebody_else_is_refused_where_it_stands() {
     let file = ":18080 {\n\tacme_server\n\treverse_proxy 192.0.2.1:80\n}\n";
     let words = ["~/Caddyfile:2:2: weir does not know what `acme_server` contacts or writes"];
     let plain = ("", "rlimit_nofile: 999");
-    refused("caddy", &[("Caddyfile", file)], plain, &words);
+    assert_refused("caddy", &[("Caddyfile", file)], plain, &words);
 }
 
 /// A parameter that only another version has.
@@ -179,12 +184,12 @@ parameters:
 
 #[test]
 fn what_this_version_does_not_know_is_refused_with_the_change() {
-    let place = Place::new();
-    let user = User::new(&place, &FILES);
+    let sandbox = Sandbox::new();
+    let user = User::new(&sandbox, &FILES);
     let main = user.path("nginx.conf");
-    place.write("study.yaml", &text("nginx", &main, "", "keepalive_min_timeout: 5s"));
-    place.write("rows.yaml", ROWS);
-    let ended = place.ends("run study.yaml --out 'a run' --parameters rows.yaml");
+    sandbox.write("study.yaml", &text("nginx", &main, "", "keepalive_min_timeout: 5s"));
+    sandbox.write("rows.yaml", ROWS);
+    let ended = sandbox.call("run study.yaml --out 'a run' --parameters rows.yaml");
     let words = format!("unknown directive \"keepalive_min_timeout\" in {}:", main.display());
     ended.refused(&[
         "arm `other`: nginx refuses",
@@ -192,51 +197,51 @@ fn what_this_version_does_not_know_is_refused_with_the_change() {
         "\n+    keepalive_min_timeout 5s;",
         "your file with this change",
     ]);
-    place.assert_clean();
+    sandbox.assert_clean();
     user.assert_untouched();
 }
 
 /// Prevents a mix of blocks of two baselines.
 #[test]
 fn a_run_does_not_go_on_with_files_that_have_changed() {
-    let place = Place::new();
-    let user = User::new(&place, &FILES);
+    let sandbox = Sandbox::new();
+    let user = User::new(&sandbox, &FILES);
     let (main, site) = (user.path("nginx.conf"), user.path("site.conf"));
-    let text = text("nginx", &main, "", "keepalive_requests: 5");
-    let mut run = place.run(&text.replace("duration: 2s", "duration: 6s"));
-    place.await_trials(&mut run, 2);
+    let study = text("nginx", &main, "", "keepalive_requests: 5");
+    let mut run = sandbox.run(&study.replace("duration: 2s", "duration: 6s"));
+    sandbox.await_trials(&mut run, 2);
     run.signal(Signal::INT);
     run.end().with_code(130);
-    let measured = place.trials();
+    let measured = sandbox.trials();
 
     fs::set_permissions(&site, Permissions::from_mode(0o644)).expect("own file");
     fs::write(&site, format!("# another shop\n{SITE}")).expect("own file");
     let changed = format!("cannot resume this run: {} has changed since", site.display());
-    place.resume().refused(&[&changed]);
-    place.assert_clean();
-    assert_eq!(place.trials(), measured);
-    let copy = place.read("arms/baseline/conf/site.conf");
+    sandbox.resume().refused(&[&changed]);
+    sandbox.assert_clean();
+    assert_eq!(sandbox.trials(), measured);
+    let copy = sandbox.read("arms/baseline/conf/site.conf");
     assert!(!copy.contains("another shop"), "{copy}");
 
     fs::write(&site, SITE).expect("own file");
-    place.resume().with_code(0);
-    place.assert_clean();
+    sandbox.resume().with_code(0);
+    sandbox.assert_clean();
 }
 
 /// Checks that no file of the user's is changed, however a run ends.
 #[test]
 fn a_run_that_is_stopped_leaves_the_files_as_they_are() {
     for stopped in ["interrupted", "killed", "its proxy killed"] {
-        let place = Place::new();
-        let user = User::new(&place, &FILES);
-        let text = text("nginx", &user.path("nginx.conf"), "", "keepalive_requests: 5");
-        let mut run = place.run(&text.replace("duration: 2s", "duration: 60s"));
-        place.await_trials(&mut run, 2);
-        let proxies = place.proxies();
+        let sandbox = Sandbox::new();
+        let user = User::new(&sandbox, &FILES);
+        let study = text("nginx", &user.path("nginx.conf"), "", "keepalive_requests: 5");
+        let mut run = sandbox.run(&study.replace("duration: 2s", "duration: 60s"));
+        sandbox.await_trials(&mut run, 2);
+        let proxies = sandbox.proxies();
         match stopped {
             "interrupted" => run.signal(Signal::INT),
             "killed" => run.signal(Signal::KILL),
-            _ => kill(place.masters()[0]),
+            _ => kill(sandbox.masters()[0]),
         }
         let ended = run.end();
         match stopped {
@@ -244,17 +249,17 @@ fn a_run_that_is_stopped_leaves_the_files_as_they_are() {
             "killed" => assert_eq!(ended.code, None),
             _ => ended.with_code(1).stderr.has("ended during the run"),
         }
-        place.await_end_of(&proxies);
+        sandbox.await_end_of(&proxies);
         if stopped != "killed" {
-            place.assert_clean();
+            sandbox.assert_clean();
         }
         user.assert_untouched();
     }
 }
 
 /// Runs a study with an nginx that is a script: it runs these commands in place of serving.
-fn scripted(place: &Place, does: &str, duration: &str) -> Ended {
-    let script = place.program(
+fn run_scripted(sandbox: &Sandbox, does: &str, duration: &str) -> Ended {
+    let script = sandbox.program(
         "nginx",
         &format!(
             "#!/bin/sh\nPATH=$PATH:/usr/sbin:/sbin\nfor a; do case \"$a\" in -t|-T|-v|-V) exec nginx \
@@ -262,11 +267,11 @@ fn scripted(place: &Place, does: &str, duration: &str) -> Ended {
         ),
     );
     let more = format!(", executable: {}", script.display());
-    let user = User::new(place, &FILES);
+    let user = User::new(sandbox, &FILES);
     let main = user.path("nginx.conf");
-    let text = text("nginx", &main, &more, "keepalive_requests: 5");
-    let ended = place.run(&text.replace("duration: 2s", duration)).end();
-    place.assert_clean();
+    let study = text("nginx", &main, &more, "keepalive_requests: 5");
+    let ended = sandbox.run(&study.replace("duration: 2s", duration)).end();
+    sandbox.assert_clean();
     user.assert_untouched();
     ended
 }
@@ -282,8 +287,7 @@ fn a_proxy_that_crashes_or_does_not_listen() {
         ("exec sleep 100", "2s", 1, &["arm `baseline`: ", "30 s"]),
     ];
     for (does, duration, code, words) in rows {
-        let place = Place::new();
-        let ended = scripted(&place, does, &format!("duration: {duration}"));
-        ended.with_code(code).says(words);
+        let sandbox = Sandbox::new();
+        run_scripted(&sandbox, does, &format!("duration: {duration}")).with_code(code).says(words);
     }
 }

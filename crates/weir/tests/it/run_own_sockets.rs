@@ -15,9 +15,9 @@ use rustix::process::geteuid;
 use weir_model::record::Protection;
 use weir_probe::process::children;
 
-use crate::place::Place;
 use crate::program::{HasAll, Running, remarks_of, wait_until};
 use crate::run_own::{User, study};
+use crate::sandbox::Sandbox;
 
 /// Address of the planted sockets: one of the loopback that nothing else uses, so that no other test's client, late for
 /// a port that it once had, is mistaken for the run's.
@@ -32,8 +32,8 @@ struct Planted {
 }
 
 impl Planted {
-    fn new(place: &Place) -> Planted {
-        let path = place.path("planted.sock");
+    fn new(sandbox: &Sandbox) -> Planted {
+        let path = sandbox.path("planted.sock");
         let planted = Planted {
             tcp: TcpListener::bind((PLANTED, 0)).expect("a port"),
             udp: UdpSocket::bind((PLANTED, 0)).expect("a port"),
@@ -62,20 +62,28 @@ impl Planted {
     /// Checks that no connection and no datagram has come.
     #[track_caller]
     fn must_be_alone(&self, kind: &str) {
-        let waits = |kind| kind == ErrorKind::WouldBlock;
         let mut byte = [0];
         let tcp = self.tcp.accept().map(|(_, from)| from);
-        assert!(tcp.as_ref().is_err_and(|e| waits(e.kind())), "{kind}: {tcp:?}");
+        assert!(
+            tcp.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock),
+            "{kind}: {tcp:?}"
+        );
         let udp = self.udp.recv_from(&mut byte);
-        assert!(udp.as_ref().is_err_and(|e| waits(e.kind())), "{kind}: {udp:?}");
+        assert!(
+            udp.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock),
+            "{kind}: {udp:?}"
+        );
         let unix = self.unix.recv(&mut byte);
-        assert!(unix.as_ref().is_err_and(|e| waits(e.kind())), "{kind}: {unix:?}");
+        assert!(
+            unix.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock),
+            "{kind}: {unix:?}"
+        );
     }
 }
 
 /// Observed sockets of a run.
 #[derive(Default)]
-struct Seen {
+struct SocketSightings {
     /// Number of observations.
     looks: usize,
     /// Ports on which a process of the run listens.
@@ -86,7 +94,7 @@ struct Seen {
     default_routes: BTreeMap<PathBuf, Vec<String>>,
 }
 
-impl Seen {
+impl SocketSightings {
     /// Observes all processes below one, itself included.
     fn look(&mut self, root: u32) {
         let host = fs::read_link("/proc/self/ns/net").expect("a namespace");
@@ -106,23 +114,22 @@ impl Seen {
         }
         // A socket may be opened after the first look for owners, or closed before the last.
         let mut owned = owners(&processes);
-        let mut told: Vec<(PathBuf, [String; 5])> = Vec::new();
+        let mut networks_read: Vec<(PathBuf, [String; 5])> = Vec::new();
         for (network, tasks) in networks {
             // A thread may end meanwhile, or go to another namespace: then one of the others tells.
             let tables = tasks.iter().find_map(|task| tables(task, &network));
-            told.extend(tables.map(|tables| (network, tables)));
+            networks_read.extend(tables.map(|tables| (network, tables)));
         }
         owned.extend(owners(&processes));
         self.looks += 1;
-        for (network, [routes, sockets @ ..]) in told {
+        for (network, [routes, sockets @ ..]) in networks_read {
             for text in &sockets {
                 text.lines().skip(1).for_each(|line| self.socket(line, &owned));
             }
             if network != host {
                 let routes =
                     routes.lines().filter(|line| line.split('\t').nth(1) == Some("00000000"));
-                let of_one = self.default_routes.entry(network).or_default();
-                of_one.extend(routes.map(str::to_owned));
+                self.default_routes.entry(network).or_default().extend(routes.map(str::to_owned));
             }
         }
     }
@@ -153,7 +160,7 @@ impl Seen {
         assert!(self.connected.len() > 3, "{kind}: in {} looks {:?}", self.looks, self.connected);
         for ((local, remote), owner) in &self.connected {
             // Who was asked is in the first place somebody at such a port; who asked is there as well.
-            let is_between = [local, remote].iter().any(|it| self.listened.contains(&it.port()));
+            let is_between = [local, remote].iter().any(|end| self.listened.contains(&end.port()));
             let asks = !self.listened.contains(&local.port());
             let is_at_own_port = !asks || self.listened.contains(&remote.port());
             assert!(
@@ -174,13 +181,9 @@ fn owners(processes: &[u32]) -> BTreeMap<u64, String> {
         .flat_map(|pid| {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             let owner = format!("{pid} {name}");
-            let inode = |link: String| {
-                let inode = link.strip_prefix("socket:[")?.strip_suffix(']')?;
-                inode.parse().ok()
-            };
             links(format!("/proc/{pid}/fd"))
                 .into_iter()
-                .filter_map(inode)
+                .filter_map(|link| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
                 .map(|inode| (inode, owner.clone()))
                 .collect::<Vec<_>>()
         })
@@ -190,10 +193,10 @@ fn owners(processes: &[u32]) -> BTreeMap<u64, String> {
 /// Returns the routes and the sockets of a thread's network namespace; `None` if the thread has changed to another one
 /// meanwhile.
 fn tables(task: &Path, network: &Path) -> Option<[String; 5]> {
-    let read = |name: &str| fs::read_to_string(task.join("net").join(name)).ok();
+    let [route, tcp, tcp6, udp, udp6] = ["route", "tcp", "tcp6", "udp", "udp6"]
+        .map(|name| fs::read_to_string(task.join("net").join(name)).ok());
     // Without IPv6 there are no tables of it.
-    let ipv6 = |name: &str| read(name).unwrap_or_default();
-    let tables = [read("route")?, read("tcp")?, ipv6("tcp6"), read("udp")?, ipv6("udp6")];
+    let tables = [route?, tcp?, tcp6.unwrap_or_default(), udp?, udp6.unwrap_or_default()];
     let now = fs::read_link(task.join("ns/net")).ok()?;
     (now == network).then_some(tables)
 }
@@ -233,16 +236,16 @@ fn address(text: &str) -> Option<SocketAddr> {
 }
 
 /// Observes a run until it ends.
-fn watched(run: Running, kind: &str) -> Seen {
+fn watch(run: Running, kind: &str) -> SocketSightings {
     let (pid, is_over) = (run.pid(), AtomicBool::new(false));
     thread::scope(|scope| {
         let watch = scope.spawn(|| {
-            let mut seen = Seen::default();
+            let mut sightings = SocketSightings::default();
             while !is_over.load(Ordering::Relaxed) {
-                seen.look(pid);
+                sightings.look(pid);
                 thread::sleep(Duration::from_millis(10));
             }
-            seen
+            sightings
         });
         let ended = run.end();
         is_over.store(true, Ordering::Relaxed);
@@ -260,10 +263,10 @@ const NAMING: [(&str, &str, &str); 4] = [
 ];
 
 fn asks_nobody_else((kind, name, text): (&str, &str, &str), network: &str) {
-    let place = Place::new();
-    let planted = Planted::new(&place);
+    let sandbox = Sandbox::new();
+    let planted = Planted::new(&sandbox);
     let text = planted.named_in(text);
-    let user = User::new(&place, &[(name, &text)]);
+    let user = User::new(&sandbox, &[(name, &text)]);
     let main = user.path(name);
     let proxy = format!("{{kind: {kind}, configuration: {}}}", main.display());
     let arms = "- {name: limited, settings: {rlimit_nofile: 2048}}\n";
@@ -271,19 +274,19 @@ fn asks_nobody_else((kind, name, text): (&str, &str, &str), network: &str) {
     // read often.
     let slow = "origin: {delay: 20ms}\n";
     let text = study(&proxy, arms).replace("duration: 2s", "duration: 4s");
-    place.write("study.yaml", &(text + slow + network));
-    let mut weir = place.weir(&["run", "study.yaml", "--out", "a run"]);
+    sandbox.write("study.yaml", &(text + slow + network));
+    let mut weir = sandbox.weir(&["run", "study.yaml", "--out", "a run"]);
     for variable in ["http_proxy", "HTTP_PROXY", "ALL_PROXY"] {
         weir.env(variable, planted.named_in("http://@TCP@"));
     }
     weir.env("NOTIFY_SOCKET", &planted.path);
-    let seen = watched(Running::start(&mut weir), kind);
-    seen.must_be_own(kind);
+    let sightings = watch(Running::start(&mut weir), kind);
+    sightings.must_be_own(kind);
     planted.must_be_alone(kind);
-    place.assert_clean();
+    sandbox.assert_clean();
     user.assert_untouched();
 
-    let run = place.records();
+    let run = sandbox.records();
     let apart = network.is_empty() && geteuid().is_root();
     let (copies, words) = if apart {
         (Protection::CheckedWithoutRoute, "without a route to other hosts")
@@ -292,9 +295,8 @@ fn asks_nobody_else((kind, name, text): (&str, &str, &str), network: &str) {
     };
     assert_eq!(run.header.copies, Some(copies), "{kind}: {}", remarks_of(&run));
     // Without them one may be seen all the same, made to find out whether they are allowed.
-    assert!(!apart || seen.default_routes.len() > 1, "{kind}");
-    let report = place.ends("report 'a run' --format markdown").with_code(0);
-    report.stdout.has(words);
+    assert!(!apart || sightings.default_routes.len() > 1, "{kind}");
+    sandbox.call("report 'a run' --format markdown").with_code(0).stdout.has(words);
 }
 
 #[test]
@@ -309,15 +311,15 @@ fn every_socket_of_a_run_is_the_run_s_own() {
 /// Checks that the observation would detect a connection to another server.
 #[test]
 fn the_watch_sees_a_connection_to_somebody_else() {
-    let other = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = other.local_addr().expect("it is bound");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("it is bound");
     let connected = std::net::TcpStream::connect(address).expect("it listens");
-    let mut seen = Seen::default();
+    let mut sightings = SocketSightings::default();
     let pair = (connected.local_addr().expect("connected"), address);
     // A table of sockets that change while it is read may lack one.
     wait_until("the connection", || {
-        seen.look(std::process::id());
-        seen.connected.contains_key(&pair) && seen.listened.contains(&address.port())
+        sightings.look(std::process::id());
+        sightings.connected.contains_key(&pair) && sightings.listened.contains(&address.port())
     });
     assert!(!is_of_a_run("192.0.2.1".parse().expect("an address")));
     assert!(Path::new("/proc/self/ns/net").exists());

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use weir_model::record::{CountersRecord, ProxyRecord, Record, TrialRecord};
 use weir_record::Run;
 
-use crate::place::Place;
 use crate::program::HasAll;
+use crate::sandbox::Sandbox;
 
 /// Names of the arms of [`study`], which are those of their proxies.
 pub(crate) const PROXIES: [&str; 5] = ["nginx", "haproxy", "envoy", "caddy", "httpd"];
@@ -57,29 +57,29 @@ pub(crate) fn study(loads: &str, blocks: &str) -> String {
 
 /// Returns the record of each arm's first proxy instance.
 pub(crate) fn of_arms(run: &Run) -> BTreeMap<&str, &ProxyRecord> {
-    let mut found = BTreeMap::new();
+    let mut first_records = BTreeMap::new();
     for record in &run.records {
         if let Record::Proxy(proxy) = record {
-            found.entry(&*proxy.arm).or_insert(proxy);
+            first_records.entry(&*proxy.arm).or_insert(proxy);
         }
     }
-    found
+    first_records
 }
 
 #[test]
 fn five_proxies_are_measured_side_by_side_under_every_kind_of_load() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let loads = "\
         - {name: closed, closed: true, connections: 4, duration: 3s}\n\
         - {name: open, rate: 400, connections: 4, duration: 3s}\n\
         - {name: anew, closed: true, connections: 4, connection: per-request, duration: 3s}\n\
         - {name: tls, closed: true, connections: 4, tls: true, duration: 3s}\n";
     let text = study(loads, "{slice: 50ms, at-least: 6, instances: 1}");
-    let (_, run) = place.measured(&text);
+    let (_, run) = sandbox.measure(&text);
     let arms = of_arms(&run);
     for (arm, setting, level) in ASKED {
         let proxy = arms[arm];
-        place.read("report.md").has(&proxy.program);
+        sandbox.read("report.md").has(&proxy.program);
         let name = proxy.program.split('/').next().unwrap_or_default();
         assert_eq!(name.to_lowercase(), named(arm), "{}", proxy.program);
         assert_eq!(proxy.effective[setting], level, "{arm}: {setting}");
@@ -95,7 +95,7 @@ fn five_proxies_are_measured_side_by_side_under_every_kind_of_load() {
     let trials: Vec<&TrialRecord> = run.trials().collect();
     for load in ["closed", "open", "anew", "tls"] {
         for arm in PROXIES {
-            let of_arm = trials.iter().filter(|t| t.load == load && t.arm == arm);
+            let of_arm = trials.iter().filter(|trial| trial.load == load && trial.arm == arm);
             assert_measured(load, arm, &of_arm.copied().collect::<Vec<_>>());
         }
     }
@@ -117,9 +117,11 @@ fn named(arm: &str) -> &str {
 #[track_caller]
 fn assert_measured(load: &str, arm: &str, trials: &[&TrialRecord]) {
     assert_eq!(trials.len(), 6, "{arm} under {load}");
-    let slices = || trials.iter().flat_map(|trial| &trial.slices);
-    let answered: u64 = slices().map(|slice| slice.completed_whole).sum();
-    let cpu: u64 = slices().map(|slice| slice.proxy_cpu_ns).sum();
+    let (mut answered, mut cpu) = (0, 0);
+    for slice in trials.iter().flat_map(|trial| &trial.slices) {
+        answered += slice.completed_whole;
+        cpu += slice.proxy_cpu_ns;
+    }
     assert!(answered > 0, "{arm} under {load}");
     assert!(
         cpu > answered * LEAST_CPU_NS,
@@ -148,23 +150,23 @@ fn assert_memory(run: &Run) {
 /// Checks that each proxy has counted the requests that were answered, and a few of weir's own.
 #[track_caller]
 fn assert_counted(run: &Run) {
-    let mut seen = 0;
+    let mut checked = 0;
     for record in &run.records {
         let Record::Part(part) = record else { continue };
         for (arm, name) in REQUESTS {
-            let answered = part.arms.iter().find(|of| of.arm == arm).expect(arm);
-            let answered = answered.answered;
+            let arm_part = part.arms.iter().find(|arm_part| arm_part.arm == arm).expect(arm);
+            let answered = arm_part.answered;
             let counters = counters_of(run, &part.load, arm);
-            let counted = counted(counters, name);
+            let counted = read_highest(counters, name);
             assert!(
                 (answered..=answered + answered / 20 + 100).contains(&counted),
                 "{arm} under {}: {counted} counted, {answered} answered",
                 part.load
             );
-            seen += 1;
+            checked += 1;
         }
     }
-    assert_eq!(seen, 4 * PROXIES.len());
+    assert_eq!(checked, 4 * PROXIES.len());
 }
 
 /// Checks that counters are recorded before the end of their trial, which marks it as complete: weir may be killed
@@ -191,17 +193,17 @@ fn counters_of<'a>(run: &'a Run, load: &str, arm: &str) -> &'a CountersRecord {
 }
 
 /// Returns the largest of the counters that begin with this name: Caddy has one for each handler that a request passes.
-fn counted(counters: &CountersRecord, name: &str) -> u64 {
+fn read_highest(counters: &CountersRecord, name: &str) -> u64 {
     let named = counters.counted.iter().filter(|(id, _)| {
-        let rest = id.strip_prefix(name);
-        rest.is_some_and(|rest| rest.is_empty() || name.ends_with('{'))
+        let labels = id.strip_prefix(name);
+        labels.is_some_and(|labels| labels.is_empty() || name.ends_with('{'))
     });
     named.map(|(_, count)| *count).max().unwrap_or(0)
 }
 
 #[test]
 fn files_are_served_by_those_that_serve_files() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let text = "weir: 1\n\
                 name: files\n\
                 question: Who serves files?\n\
@@ -217,7 +219,7 @@ fn files_are_served_by_those_that_serve_files() {
                 - {name: caddy, proxy: caddy}\n\
                 - {name: httpd, proxy: httpd}\n\
                 blocks: {slice: 50ms, at-least: 6, instances: 1}\n";
-    let (_, run) = place.measured(text);
+    let (_, run) = sandbox.measure(text);
     for arm in ["nginx", "caddy", "httpd"] {
         let of_arm: Vec<_> = run.trials().filter(|trial| trial.arm == arm).collect();
         let received: u64 =
@@ -226,18 +228,18 @@ fn files_are_served_by_those_that_serve_files() {
         assert!(of_arm.iter().all(|trial| trial.errors.is_empty()), "{arm}");
     }
     let with_envoy = text.replace("proxy: caddy", "proxy: envoy");
-    let place = Place::new();
-    place.run(&with_envoy).end().refused(&["Envoy does not serve files"]);
-    place.assert_clean();
+    let sandbox = Sandbox::new();
+    sandbox.run(&with_envoy).end().refused(&["Envoy does not serve files"]);
+    sandbox.assert_clean();
 }
 
 #[test]
 fn a_proxy_that_is_not_installed_is_left_out_and_the_rest_is_measured() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let load = "- {name: closed, closed: true, connections: 2, duration: 3s}\n";
     let five = study(load, "{slice: 50ms, at-least: 6, instances: 1}");
     let text = five.replace("proxy: envoy", "proxy: {kind: envoy, executable: /nowhere/envoy}");
-    let (ended, run) = place.measured(&text);
+    let (ended, run) = sandbox.measure(&text);
     let arms: Vec<&str> = of_arms(&run).into_keys().collect();
     assert_eq!(arms, ["caddy", "haproxy", "httpd", "nginx"]);
     let remarks = crate::program::remarks_of(&run);
@@ -247,21 +249,21 @@ fn a_proxy_that_is_not_installed_is_left_out_and_the_rest_is_measured() {
 
 #[test]
 fn without_the_baseline_s_proxy_nothing_is_measured() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let load = "- {name: closed, closed: true, connections: 2, duration: 3s}\n";
     let five = study(load, "{slice: 50ms, at-least: 6, instances: 1}");
     let text = five.replace("kind: nginx", "kind: nginx\n  executable: /nowhere/nginx");
-    let ended = place.run(&text).end();
+    let ended = sandbox.run(&text).end();
     ended.refused_in_a_line(&["/nowhere/nginx was not found", "\nhint: install it"]);
-    assert!(!place.run_folder().exists());
-    place.assert_clean();
+    assert!(!sandbox.run_folder().exists());
+    sandbox.assert_clean();
 }
 
 /// Tests proxies that raise their soft limit of descriptors by themselves, whatever they are started with.
 #[test]
 fn a_limit_that_a_proxy_raises_by_itself_is_found_inert() {
     for kind in ["haproxy", "envoy", "caddy"] {
-        let place = Place::new();
+        let sandbox = Sandbox::new();
         let text = format!(
             "weir: 1\n\
              name: limits\n\
@@ -275,7 +277,7 @@ fn a_limit_that_a_proxy_raises_by_itself_is_found_inert() {
              blocks: {{slice: 50ms, at-least: 6, instances: 1}}\n"
         )
         .replace("proxy: ", "proxy:\n  kind: ");
-        let (_, run) = place.measured(&text);
+        let (_, run) = sandbox.measure(&text);
         let arms = of_arms(&run);
         let (stock, more) = (arms["baseline"], arms["more"]);
         assert_eq!(stock.nofile, more.nofile, "{kind}");

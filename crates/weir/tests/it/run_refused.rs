@@ -2,29 +2,29 @@
 
 use std::fs;
 
-use crate::place::{Place, names_in};
 use crate::program::{Ended, HasAll, Running, run};
+use crate::sandbox::{Sandbox, names_in};
 
 /// Returns a study that is right except for the given lines, `proxy` and below.
-fn study(rest: &str) -> String {
+fn study(more: &str) -> String {
     format!(
         "weir: 1\nname: refused\nquestion: Is it?\n\
          loads: [{{name: closed, closed: true, connections: 2, duration: 2s}}]\n\
-         blocks: {{slice: 50ms, at-least: 6}}\n{rest}"
+         blocks: {{slice: 50ms, at-least: 6}}\n{more}"
     )
 }
 
 /// Runs a study that must be refused before anything is started.
-fn refused(place: &Place, text: &str) -> Ended {
-    let ended = place.run(text).end();
-    assert!(!place.run_folder().exists());
-    place.assert_clean();
+fn refused(sandbox: &Sandbox, text: &str) -> Ended {
+    let ended = sandbox.run(text).end();
+    assert!(!sandbox.run_folder().exists());
+    sandbox.assert_clean();
     ended
 }
 
 #[test]
 fn all_mistakes_at_once() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let text = study(
         "proxy: {kind: nginx, settings: {keepalive_requets: 5, gzip: maybe}}\n\
          arms:\n\
@@ -33,7 +33,7 @@ fn all_mistakes_at_once() {
          - {name: two, settings: {worker_connections: 100000}}\n\
          objektive: {metric: rate}\n",
     );
-    let ended = refused(&place, &text).refused(&[
+    let ended = refused(&sandbox, &text).refused(&[
         "keepalive_requests",
         "maybe",
         "objective",
@@ -48,166 +48,166 @@ fn all_mistakes_at_once() {
 
 #[test]
 fn a_study_that_is_not_there() {
-    let place = Place::new();
-    let weir = |study: &str| Running::start(&mut place.weir(&["run", study])).end();
-    weir("missing.yaml").refused_in_a_line(&["missing.yaml: No such file or directory"]);
-    weir("missing").refused_in_a_line(&[
+    let sandbox = Sandbox::new();
+    sandbox
+        .call("run missing.yaml")
+        .refused_in_a_line(&["missing.yaml: No such file or directory"]);
+    sandbox.call("run missing").refused_in_a_line(&[
         "no study called `missing`",
         "\nhint: ",
         "stock-reverse-proxy",
         "static-files",
         "same-twice",
     ]);
-    weir(".").refused_in_a_line(&["Is a directory"]);
-    place.write("latin.yaml", "");
-    fs::write(place.path("latin.yaml"), b"weir: 1\nname: \xe4\n").unwrap();
-    weir("latin.yaml").refused(&[
+    sandbox.call("run .").refused_in_a_line(&["Is a directory"]);
+    sandbox.write("latin.yaml", "");
+    fs::write(sandbox.path("latin.yaml"), b"weir: 1\nname: \xe4\n").unwrap();
+    sandbox.call("run latin.yaml").refused(&[
         "the byte 0xE4 is not UTF-8",
         "latin.yaml:2:7",
         "save the file as UTF-8",
     ]);
-    assert_eq!(names_in(&place.path("")), ["latin.yaml", "temporary"]);
+    assert_eq!(names_in(&sandbox.path("")), ["latin.yaml", "temporary"]);
 }
 
 #[test]
 fn nginx_is_not_there() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let text = study("proxy: {kind: nginx, executable: /nonexistent/nginx}\n");
-    refused(&place, &text).refused_in_a_line(&[
+    refused(&sandbox, &text).refused_in_a_line(&[
         "/nonexistent/nginx was not found",
         "\nhint: install it: apt-get install nginx-light",
     ]);
     let text = study("proxy: {kind: nginx, executable: /bin/true}\n");
-    refused(&place, &text).refused_in_a_line(&["/bin/true does not look like nginx", "\nhint: "]);
+    refused(&sandbox, &text).refused_in_a_line(&["/bin/true does not look like nginx", "\nhint: "]);
 }
 
 /// Checks that a level which is the default of the study's own program makes no arm, whatever the default of the one on
 /// PATH.
 #[test]
 fn defaults_are_those_of_the_executable_that_the_study_names() {
-    let place = Place::new();
-    let program = |version: &str| {
+    let sandbox = Sandbox::new();
+    let [old, new] = ["1.18.0", "1.22.1"].map(|version| {
         let script = format!("#!/bin/sh\necho 'nginx version: nginx/{version}' >&2\n");
-        let path = place.program(&format!("nginx-{version}"), &script);
+        let path = sandbox.program(&format!("nginx-{version}"), &script);
         path.display().to_string()
-    };
-    for (version, default) in [("1.18.0", 100), ("1.22.1", 1000)] {
+    });
+    for (program, default) in [(&old, 100), (&new, 1000)] {
         let text = study(&format!(
-            "proxy: {{kind: nginx, executable: {}}}\none-at-a-time: {{keepalive_requests: {default}}}\n",
-            program(version)
+            "proxy: {{kind: nginx, executable: {program}}}\none-at-a-time: {{keepalive_requests: {default}}}\n"
         ));
-        refused(&place, &text).refused(&["`keepalive_requests` has only the baseline's level"]);
+        refused(&sandbox, &text).refused(&["`keepalive_requests` has only the baseline's level"]);
     }
     // Of two programs of a kind each may have its own.
     let text = study(&format!(
-        "proxy: {{kind: nginx, executable: {}}}\narms:\n\
+        "proxy: {{kind: nginx, executable: {old}}}\narms:\n\
          - {{name: level, settings: {{keepalive_requests: 100}}}}\n\
-         - {{name: newer, proxy: {{kind: nginx, executable: {}}}}}\n",
-        program("1.18.0"),
-        program("1.22.1")
+         - {{name: newer, proxy: {{kind: nginx, executable: {new}}}}}\n"
     ))
     .replace("duration: 2s", "duration: 3s");
-    place.write("two.yaml", &text);
-    place.ends("run --check two.yaml").with_code(0);
+    sandbox.write("two.yaml", &text);
+    sandbox.call("run --check two.yaml").with_code(0);
 }
 
 /// Checks that nginx's message about a configuration is passed on verbatim.
 #[test]
 fn nginx_refuses_the_configuration() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let words = "nginx: [emerg] unknown directive \"frobnicate\" in nginx.conf:7";
-    let nginx = place.program(
+    let nginx = sandbox.program(
         "nginx",
         &format!(
             "#!/bin/sh\nfor a; do [ \"$a\" = -t ] && {{ echo '{words}' >&2; exit 1; }}; done\n\
              PATH=$PATH:/usr/sbin:/sbin exec nginx \"$@\"\n"
         ),
     );
-    let ended = place
+    let ended = sandbox
         .run(&study(&format!("proxy: {{kind: nginx, executable: {}}}\n", nginx.display())))
         .end()
         .with_code(1);
     ended.stderr.has_all(&[words, "hint: these are nginx's own output"]);
     assert_eq!(ended.stdout, "");
-    place.assert_clean();
-    assert_eq!(place.records_with(r#""outcome":"failed""#), 1);
+    sandbox.assert_clean();
+    assert_eq!(sandbox.records_with(r#""outcome":"failed""#), 1);
 }
 
 #[test]
 fn run_folders_that_cannot_be() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let text = study("proxy: {kind: nginx}\n");
-    fs::create_dir(place.run_folder()).unwrap();
-    fs::write(place.run_folder().join("notes.txt"), "mine").unwrap();
-    let ended = place.run(&text).end();
-    ended.refused_in_a_line(&["a run exists and is not empty", "\nhint: "]);
-    assert_eq!(names_in(&place.run_folder()), ["notes.txt"]);
-    place.write("a file", "");
-    let ended = place.ends("run study.yaml --out 'a file/run'");
+    fs::create_dir(sandbox.run_folder()).unwrap();
+    fs::write(sandbox.run_folder().join("notes.txt"), "mine").unwrap();
+    sandbox.run(&text).end().refused_in_a_line(&["a run exists and is not empty", "\nhint: "]);
+    assert_eq!(names_in(&sandbox.run_folder()), ["notes.txt"]);
+    sandbox.write("a file", "");
+    let ended = sandbox.call("run study.yaml --out 'a file/run'");
     ended.refused_in_a_line(&["/a file is not a folder", "\nhint: "]);
-    let ended = place.ends("run study.yaml --out /proc/run");
+    let ended = sandbox.call("run study.yaml --out /proc/run");
     // A file system without any room, on every Linux.
     ended.refused_in_a_line(&["/proc: 0 MiB free, this run may need ", "\nhint: make room"]);
-    place.assert_clean();
+    sandbox.assert_clean();
 }
 
 #[test]
 fn nowhere_for_temporary_files() {
-    let place = Place::new();
-    place.write("study.yaml", &study("proxy: {kind: nginx}\n"));
-    let mut command = place.weir(&["run", "study.yaml", "--out", "a run"]);
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", &study("proxy: {kind: nginx}\n"));
+    let mut command = sandbox.weir(&["run", "study.yaml", "--out", "a run"]);
     command.env("TMPDIR", "/nonexistent");
     let ended = Running::start(&mut command).end();
     ended.refused_in_a_line(&["cannot read /nonexistent: No such file"]);
-    assert!(!place.run_folder().exists());
+    assert!(!sandbox.run_folder().exists());
 }
 
 #[test]
 fn too_few_descriptors_for_all_connections() {
-    let place = Place::new();
-    place.write(
+    let sandbox = Sandbox::new();
+    sandbox.write(
         "study.yaml",
         &study("proxy: {kind: nginx}\n").replace("connections: 2", "connections: 500"),
     );
-    place.run_behind("ulimit -n 1024").refused(&[
+    sandbox.run_behind("ulimit -n 1024").refused(&[
         "500 connections to each of 2 arms need 2072 descriptors, and the limit is 1024",
         "raise the limit with `ulimit -Hn`",
     ]);
-    assert!(!place.run_folder().exists());
+    assert!(!sandbox.run_folder().exists());
 }
 
 #[test]
 fn a_check_starts_nothing() {
-    let place = Place::new();
-    place.write(
+    let sandbox = Sandbox::new();
+    sandbox.write(
         "study.yaml",
         &study("proxy: {kind: nginx}\narms: [{name: off, settings: {gzip: off}}]\n"),
     );
-    let check = |more: &str| place.ends(&format!("run --check study.yaml --out 'a run' {more}"));
-    let stdout = check("").with_code(0).stdout;
-    stdout.has_all(&[
+    check(&sandbox, "").with_code(0).stdout.has_all(&[
         "baseline",
         "the baseline again (A/A)",
         "gzip = off",
         " 6 blocks, ",
         "Nothing was started",
     ]);
-    let longer = check("--time 200%").with_code(0).stdout;
+    let longer = check(&sandbox, "--time 200%").with_code(0).stdout;
     assert!(longer.contains(" 13 blocks, "), "{longer}");
-    let least = check("--time 0.1%").with_code(0).stdout;
-    let said = "--time 0.1% would be ";
-    assert_eq!(least.matches(said).count(), 1, "{least}");
-    check("--time half").refused_in_a_line(&["--time: `half` is not a share such as 25%"]);
-    check("--time 0%").refused_in_a_line(&["--time: `0%`"]);
-    assert_eq!(names_in(&place.path("")), ["study.yaml", "temporary"]);
-    place.assert_clean();
+    let least = check(&sandbox, "--time 0.1%").with_code(0).stdout;
+    let remark = "--time 0.1% would be ";
+    assert_eq!(least.matches(remark).count(), 1, "{least}");
+    check(&sandbox, "--time half")
+        .refused_in_a_line(&["--time: `half` is not a share such as 25%"]);
+    check(&sandbox, "--time 0%").refused_in_a_line(&["--time: `0%`"]);
+    assert_eq!(names_in(&sandbox.path("")), ["study.yaml", "temporary"]);
+    sandbox.assert_clean();
+}
+
+fn check(sandbox: &Sandbox, more: &str) -> Ended {
+    sandbox.call(&format!("run --check study.yaml --out 'a run' {more}"))
 }
 
 #[test]
 fn a_check_reads_what_loads_name_and_tells_everything_with_its_place() {
-    let place = Place::new();
-    place.write("a.log", "0.1\n0.2\nlater\n");
-    place.write("b.log", "{\"time\": 1, \"path\": \"/a\"}\n");
+    let sandbox = Sandbox::new();
+    sandbox.write("a.log", "0.1\n0.2\nlater\n");
+    sandbox.write("b.log", "{\"time\": 1, \"path\": \"/a\"}\n");
     let loads = "\
 - {name: a, request: {path: '/{{sequnce}}/{{rnd}}', fields: {X: '{{line:nowhere}}'}}, COMMON, closed: true}
 - {name: b, requests: [{path: /, weight: 1}, {path: '/{{'}], COMMON, closed: true}
@@ -223,9 +223,8 @@ fn a_check_reads_what_loads_name_and_tells_everything_with_its_place() {
     let text = format!(
         "weir: 1\nname: a\nquestion: b\nproxy: {{kind: nginx}}\nblocks: {{slice: 1s}}\nloads:\n{loads}"
     );
-    place.write("study.yaml", &text);
-    let ended = place.ends("run --check study.yaml");
-    let said = [
+    sandbox.write("study.yaml", &text);
+    let errors = [
         ("7:29", "`sequnce` is not a slot"),
         ("7:29", "`rnd` is not a slot"),
         ("7:65", "cannot read nowhere: No such file"),
@@ -240,27 +239,27 @@ fn a_check_reads_what_loads_name_and_tells_everything_with_its_place() {
         ("15:20", "cannot read `-`: studies and generators on other hosts need a file"),
         ("14:24", "weight 0.000001 is less than a 2^32nd of all weights"),
     ];
-    let ended = ended.refused(&said.map(|(_, words)| words));
-    for (place, words) in said {
+    let ended = sandbox.call("run --check study.yaml").refused(&errors.map(|(_, words)| words));
+    for (position, words) in errors {
         let shown = ended.stderr.split("error: ");
-        let at = format!(" study.yaml:{place}\n");
-        let found = shown.filter(|error| error.contains(words) && error.contains(&at));
-        assert!(found.count() > 0, "{words} at {place}: {}", ended.stderr);
+        let at = format!(" study.yaml:{position}\n");
+        let matching = shown.filter(|error| error.contains(words) && error.contains(&at));
+        assert!(matching.count() > 0, "{words} at {position}: {}", ended.stderr);
     }
-    place.assert_clean();
+    sandbox.assert_clean();
 }
 
 #[test]
 fn an_answer_that_the_study_does_not_expect() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let text = study("proxy: {kind: nginx}\n")
         .replace("connections: 2", "connections: 2, expect: status=404");
-    let ended = place.run(&text).end().with_code(2);
-    let said = "answers with status 200 under load `closed`, but its `expect` allows 404";
+    let ended = sandbox.run(&text).end().with_code(2);
+    let reason = "answers with status 200 under load `closed`, but its `expect` allows 404";
     let hint = "hint: write `expect: status=200` in the study if that status is right";
-    ended.stderr.has_all(&[said, hint]);
+    ended.stderr.has_all(&[reason, hint]);
     assert!(!ended.stderr.contains("error log"), "{}", ended.stderr);
-    place.assert_clean();
+    sandbox.assert_clean();
 }
 
 #[test]

@@ -1,25 +1,25 @@
 //! Tests of runs that are interrupted, killed or broken: the cause is named, the measurements are kept, nothing is left
 //! running, and the run can be resumed.
 
+use std::convert::identity;
 use std::fs;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use weir_model::record::{Outcome, Record};
-use weir_model::sample::SampleRow;
 use weir_probe::process::children;
 use weir_record::Run;
 
-use crate::place::{self, Place, kill, outcomes};
 use crate::program::{HasAll, Running, wait_until, within};
 use crate::run_proxies::{PROXIES, of_arms, study};
+use crate::sandbox::{self, Sandbox, kill, outcomes};
 
 const BLOCKS: usize = 20;
 
 /// Returns a study of 20 blocks of 200 ms, by the same proxies, so that a slow test finds those that it knows.
 fn short() -> String {
     let load = "- {name: closed, closed: true, connections: 4, duration: 4s}";
-    place::study("{kind: nginx, settings: {worker_processes: 1}}", load, "")
+    sandbox::study("{kind: nginx, settings: {worker_processes: 1}}", load, "")
 }
 
 /// Returns a study of 20 blocks of half a second of all five proxies, with new instances after ten of them.
@@ -29,38 +29,38 @@ fn long() -> String {
 }
 
 /// Starts a run, and waits until some blocks are recorded, far from the last.
-fn begun(place: &Place, study: &str) -> Running {
-    let mut run = place.run(study);
+fn begin(sandbox: &Sandbox, study: &str) -> Running {
+    let mut run = sandbox.run(study);
     let arms = if study == long() { PROXIES.len() } else { 2 };
-    place.await_trials(&mut run, 2 * arms);
+    sandbox.await_trials(&mut run, 2 * arms);
     run
 }
 
 /// Resumes a run of `arms` whose first session ended early, and completes it.
-fn resumes(place: &Place, arms: usize) -> Run {
-    let before = Run::read(&place.run_folder()).expect("the records are whole");
+fn resumes(sandbox: &Sandbox, arms: usize) -> Run {
+    let before = Run::read(&sandbox.run_folder()).expect("the records are whole");
     let measured = before.trials().count();
     within(measured, 2 * arms..arms * BLOCKS);
     // What is measured already is not promised again: all of it would be 2 s for every arm and what
     // belongs to it.
-    let ended = place.resume().with_code(0);
+    let ended = sandbox.resume().with_code(0);
     let promised = ended.stderr.split("What remains takes about ").nth(1);
     let seconds = promised.and_then(|text| text.split(" s").next()?.parse::<usize>().ok());
     let fits = seconds.is_some_and(|seconds| (1..4 * arms).contains(&seconds));
     assert!(fits, "{promised:?}");
-    place.assert_clean();
-    let run = place.records();
+    sandbox.assert_clean();
+    let run = sandbox.records();
     assert!(!run.truncated);
     assert_eq!(run.outcome(), Some(Outcome::Complete));
     // Nothing that was there has changed.
-    let kept: Vec<_> = run.trials().take(measured).collect();
-    assert_eq!(kept, before.trials().collect::<Vec<_>>());
-    let whole = run.blocks("closed").into_iter().filter(|(_, trials)| trials.len() == arms);
-    assert_eq!(whole.count(), BLOCKS);
+    let first_trials: Vec<_> = run.trials().take(measured).collect();
+    assert_eq!(first_trials, before.trials().collect::<Vec<_>>());
+    let complete = run.blocks("closed").into_iter().filter(|(_, trials)| trials.len() == arms);
+    assert_eq!(complete.count(), BLOCKS);
     let sessions: Vec<_> = run.trials().map(|trial| trial.session).collect();
     assert!(sessions.is_sorted(), "{sessions:?}");
     assert_eq!((sessions[0], sessions[sessions.len() - 1]), (0, 1));
-    samples_go_on(place);
+    samples_go_on(sandbox);
     for trial in run.trials() {
         // That it is the right one was seen when the run was read. On a busy machine an arm may have answered
         // nothing in a block.
@@ -72,8 +72,8 @@ fn resumes(place: &Place, arms: usize) -> Run {
 }
 
 /// Checks that the samples of both sessions are complete and in order.
-fn samples_go_on(place: &Place) {
-    let samples = place.records().samples.rows;
+fn samples_go_on(sandbox: &Sandbox) {
+    let samples = sandbox.records().samples.rows;
     let times: Vec<u64> = samples
         .iter()
         .filter(|sample| sample.row.table == "host")
@@ -83,18 +83,19 @@ fn samples_go_on(place: &Place) {
 }
 
 /// Resumes a run of all five proxies, and checks that all of them were there in both sessions.
-fn resumes_with_five(place: &Place, ends: &[Outcome]) {
-    let run = resumes(place, PROXIES.len());
+fn resumes_with_five(sandbox: &Sandbox, ends: &[Outcome]) {
+    let run = resumes(sandbox, PROXIES.len());
     assert_eq!(outcomes(&run), ends);
     let mut arms: Vec<&str> = of_arms(&run).into_keys().collect();
     arms.sort_by_key(|arm| PROXIES.iter().position(|name| name == arm));
     assert_eq!(arms, PROXIES);
-    let samples = place.records().samples.rows;
+    let samples = sandbox.records().samples.rows;
     for arm in PROXIES {
         // What lines of logs are is known of every proxy; what else, of each another.
-        let own = |row: &SampleRow| row.arm == arm && !row.keys[0].starts_with("log.");
         let mut rows = samples.iter().map(|sample| &sample.row);
-        assert!(rows.any(|row| row.table == "proxy" && own(row)), "{arm} tells nothing");
+        let tells_more = rows
+            .any(|row| row.table == "proxy" && row.arm == arm && !row.keys[0].starts_with("log."));
+        assert!(tells_more, "{arm} tells nothing");
     }
     for session in [0, 1] {
         within(
@@ -109,20 +110,20 @@ fn resumes_with_five(place: &Place, ends: &[Outcome]) {
 
 #[test]
 fn an_interrupted_run_of_five_proxies_goes_on() {
-    let place = Place::new();
-    let run = begun(&place, &long());
+    let sandbox = Sandbox::new();
+    let run = begin(&sandbox, &long());
     // As timeout(1) may: one wish.
     run.signal(Signal::TERM);
     std::thread::sleep(Duration::from_millis(5));
     run.signal(Signal::TERM);
-    let ended = run.end().with_code(130);
-    place.assert_clean();
-    let ended = ended.says(&["Interrupted. Continue with: weir run --resume "]);
+    let reason = "Interrupted. Continue with: weir run --resume ";
+    let ended = run.end().with_code(130).says(&[reason]);
+    sandbox.assert_clean();
     ended.stdout.has("the run was interrupted");
-    place.read("report.md").has("haproxy");
-    assert_eq!(place.records().outcome(), Some(Outcome::Interrupted));
-    resumes_with_five(&place, &[Outcome::Interrupted, Outcome::Complete]);
-    let run = place.records();
+    sandbox.read("report.md").has("haproxy");
+    assert_eq!(sandbox.records().outcome(), Some(Outcome::Interrupted));
+    resumes_with_five(&sandbox, &[Outcome::Interrupted, Outcome::Complete]);
+    let run = sandbox.records();
     let blocks = run.blocks("closed");
     let numbers: Vec<_> = blocks.into_keys().map(|(block, _)| block).collect();
     assert_eq!(numbers, (0..BLOCKS as u32).collect::<Vec<_>>());
@@ -130,54 +131,54 @@ fn an_interrupted_run_of_five_proxies_goes_on() {
 
 #[test]
 fn a_killed_run_leaves_none_of_five_proxies_and_goes_on() {
-    let place = Place::new();
-    let run = begun(&place, &long());
-    let proxies = place.proxies();
-    assert_eq!(place.masters().len(), PROXIES.len());
+    let sandbox = Sandbox::new();
+    let run = begin(&sandbox, &long());
+    let proxies = sandbox.proxies();
+    assert_eq!(sandbox.masters().len(), PROXIES.len());
     // Two processes each of nginx and HAProxy, three of httpd, one of the others.
     assert_eq!(proxies.len(), 9);
     run.signal(Signal::KILL);
     assert_eq!(run.end().code, None);
-    place.await_end_of(&proxies);
-    wait_until("the end of all processes", || place.proxies().is_empty());
-    let killed = Run::read(&place.run_folder()).expect("whole lines but perhaps the last");
+    sandbox.await_end_of(&proxies);
+    wait_until("the end of all processes", || sandbox.proxies().is_empty());
+    let killed = Run::read(&sandbox.run_folder()).expect("whole lines but perhaps the last");
     assert_eq!(killed.outcome(), None);
-    resumes_with_five(&place, &[Outcome::Complete]);
+    resumes_with_five(&sandbox, &[Outcome::Complete]);
 }
 
 /// Uses a limit on the size of files in place of a disk that fills up: the kernel's error differs, but everything after
 /// it is the same.
 #[test]
 fn a_run_that_cannot_be_written_on_ends_and_goes_on_when_it_can() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let quiet = short().replace("{worker", "{access_log: off, worker");
-    place.write("study.yaml", &quiet);
+    sandbox.write("study.yaml", &quiet);
     // 32 times 512 bytes (POSIX ulimit) hold some blocks of 20.
-    let ended = place.run_behind("trap '' XFSZ; ulimit -f 32").with_code(1);
-    place.assert_clean();
-    let kept = "what was recorded is in a run";
-    ended.says(&["weir: cannot write a run/", "File too large", kept]);
-    let run = resumes(&place, 2);
+    let ended = sandbox.run_behind("trap '' XFSZ; ulimit -f 32").with_code(1);
+    sandbox.assert_clean();
+    let reason = "what was recorded is in a run";
+    ended.says(&["weir: cannot write a run/", "File too large", reason]);
+    let run = resumes(&sandbox, 2);
     assert_eq!(outcomes(&run).last(), Some(&Outcome::Complete));
 }
 
 #[test]
 fn a_run_that_is_interrupted_before_it_has_measured_anything() {
-    let place = Place::new();
-    let mut run = place.run(&short().replace("slice: 50ms", "slice: auto"));
+    let sandbox = Sandbox::new();
+    let mut run = sandbox.run(&short().replace("slice: 50ms", "slice: auto"));
     run.wait_until("the pilot", |run| run.stderr().contains("a pilot of all arms"));
     run.signal(Signal::INT);
     let ended = run.end().with_code(130).says(&["weir run --resume "]);
-    place.assert_clean();
+    sandbox.assert_clean();
     assert!(ended.stdout.contains("Nothing was measured"));
-    let run = place.records();
+    let run = sandbox.records();
     assert_eq!(run.outcome(), Some(Outcome::Interrupted));
     assert_eq!(run.trials().count(), 0);
 }
 
 /// Returns the id of an arm's first process, by the records so far.
-fn first_process(place: &Place, arm: &str) -> u32 {
-    let text = fs::read_to_string(place.run_folder().join("records.jsonl")).expect("records");
+fn first_process(sandbox: &Sandbox, arm: &str) -> u32 {
+    let text = fs::read_to_string(sandbox.run_folder().join("records.jsonl")).expect("records");
     let mut pids =
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).filter_map(|record| {
             match record {
@@ -192,47 +193,47 @@ fn first_process(place: &Place, arm: &str) -> u32 {
 /// named by its id.
 #[test]
 fn a_process_that_is_killed_in_the_middle_ends_the_run_and_is_named() {
-    let worker = |first| children(first).expect("it lives")[0];
-    let itself = |first| first;
     // httpd's parent starts another child, HAProxy's master ends with its worker, and says so.
     type Row = (&'static str, fn(u32) -> u32, &'static str);
     let rows: [Row; 7] = [
-        ("haproxy", itself, "master process"),
-        ("envoy", itself, "master process"),
-        ("caddy", itself, "master process"),
-        ("httpd", itself, "master process"),
-        ("httpd", worker, "worker process"),
-        ("haproxy", worker, "exited with code 137"),
-        ("nginx", worker, "(process "),
+        ("haproxy", identity, "master process"),
+        ("envoy", identity, "master process"),
+        ("caddy", identity, "master process"),
+        ("httpd", identity, "master process"),
+        ("httpd", first_worker, "worker process"),
+        ("haproxy", first_worker, "exited with code 137"),
+        ("nginx", first_worker, "(process "),
     ];
     for (arm, pid_of, words) in rows {
-        let place = Place::new();
-        let run = begun(&place, &long());
-        let pid = pid_of(first_process(&place, arm));
+        let sandbox = Sandbox::new();
+        let run = begin(&sandbox, &long());
+        let pid = pid_of(first_process(&sandbox, arm));
         kill(pid);
-        let ended = run.end().with_code(1);
-        place.assert_clean();
         let named = format!("arm `{arm}`: the ");
-        let ended = ended.says(&[&named, words, "ended during the run"]);
+        let ended = run.end().with_code(1).says(&[&named, words, "ended during the run"]);
+        sandbox.assert_clean();
         if arm == "nginx" {
             ended.says(&[&format!("(process {pid}) ended during the run")]);
         }
-        let run = place.records();
+        let run = sandbox.records();
         assert_eq!(run.outcome(), Some(Outcome::Failed));
         within(run.trials().count(), 2 * PROXIES.len()..);
     }
 }
 
+fn first_worker(master: u32) -> u32 {
+    children(master).expect("it lives")[0]
+}
+
 #[test]
 fn while_a_run_is_being_written_nobody_else_may() {
-    let place = Place::new();
-    let run = begun(&place, &short());
+    let sandbox = Sandbox::new();
+    let run = begin(&sandbox, &short());
     // However long the other one takes to start, this one is still writing.
     run.signal(Signal::STOP);
-    let other = place.resume();
-    other.refused_in_a_line(&["another weir is writing to a run", "\nhint: "]);
+    sandbox.resume().refused_in_a_line(&["another weir is writing to a run", "\nhint: "]);
     run.signal(Signal::CONT);
     run.signal(Signal::TERM);
     run.end().with_code(130);
-    place.assert_clean();
+    sandbox.assert_clean();
 }

@@ -3,34 +3,34 @@
 use weir_analysis::findings::{Findings, TimePart, TimeRow, ToldBy, WhereTimeGoes};
 use weir_record::Run;
 
-use crate::place::{Place, study};
 use crate::program::{HasAll, Running};
+use crate::sandbox::{Sandbox, study};
 
 /// Delay of the origin server before each answer, microseconds.
 const DELAY_US: f64 = 20_000.0;
 
-fn run(place: &Place, text: &str) -> Run {
-    place.write("study.yaml", text);
+fn measure(sandbox: &Sandbox, text: &str) -> Run {
+    sandbox.write("study.yaml", text);
     let words = ["run", "study.yaml", "--out", "a run", "--where-time-goes"];
-    Running::start(&mut place.weir(&words)).end().with_code(0);
-    place.assert_clean();
-    place.records()
+    Running::start(&mut sandbox.weir(&words)).end().with_code(0);
+    sandbox.assert_clean();
+    sandbox.records()
 }
 
-fn of<'f>(findings: &'f Findings, arm: &str) -> &'f WhereTimeGoes {
+fn times_of<'f>(findings: &'f Findings, arm: &str) -> &'f WhereTimeGoes {
     let mut all = findings.where_time_goes.iter();
-    all.find(|found| found.arm == arm)
+    all.find(|times| times.arm == arm)
         .unwrap_or_else(|| panic!("nothing of {arm}: {:?}", findings.where_time_goes))
 }
 
-fn part(row: &TimeRow, wanted: TimePart) -> f64 {
-    let found = row.parts.iter().find(|(part, _)| *part == wanted);
-    found.unwrap_or_else(|| panic!("no {wanted:?} in {row:?}")).1
+fn time_of(row: &TimeRow, wanted: TimePart) -> f64 {
+    let measured = row.parts.iter().find(|(part, _)| *part == wanted);
+    measured.unwrap_or_else(|| panic!("no {wanted:?} in {row:?}")).1
 }
 
 #[test]
 fn a_slow_origin_is_where_the_time_goes_behind_every_proxy() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let text = study(
         "{kind: nginx, settings: {worker_processes: 1}}",
         "- {name: l, rate: 200, connections: 30, connection: per-request, duration: 21s}",
@@ -39,8 +39,8 @@ fn a_slow_origin_is_where_the_time_goes_behind_every_proxy() {
          - {name: haproxy, proxy: haproxy}\n- {name: quiet, proxy: haproxy, settings: {access_log: off}}\n\
          - {name: envoy, proxy: envoy, settings: {access_log: on}}\n- {name: httpd, proxy: httpd}\n- {name: caddy, proxy: caddy}\n",
     ).replace("slice: 50ms", "slice: 250ms");
-    let run = run(&place, &text);
-    place.read("report.md").has_all(&["## Where the time goes", "y the proxy's own log"]);
+    let run = measure(&sandbox, &text);
+    sandbox.read("report.md").has_all(&["## Where the time goes", "y the proxy's own log"]);
     let findings = weir_analysis::analyze(&run);
     assert_eq!(findings.inert, [], "the levels of logs are as they were asked for");
     for (arm, resolution_us, knows_origin) in [
@@ -52,21 +52,21 @@ fn a_slow_origin_is_where_the_time_goes_behind_every_proxy() {
         ("httpd", 1, false),
         ("caddy", 1, false),
     ] {
-        let found = of(&findings, arm);
+        let times = times_of(&findings, arm);
         assert_eq!(
-            (found.resolution_us, found.knows_origin),
+            (times.resolution_us, times.knows_origin),
             (resolution_us, knows_origin),
             "{arm}"
         );
-        let (looked_at, stand_for) = found.requests;
-        assert!(looked_at >= 50 && stand_for >= looked_at - 1, "{found:?}");
-        let quantiles: Vec<Option<f64>> = found.rows.iter().map(|row| row.quantile).collect();
+        let (looked_at, stand_for) = times.requests;
+        assert!(looked_at >= 50 && stand_for >= looked_at - 1, "{times:?}");
+        let quantiles: Vec<Option<f64>> = times.rows.iter().map(|row| row.quantile).collect();
         assert_eq!(quantiles, [None, Some(0.5), Some(0.9), Some(0.99), Some(0.999)]);
-        for row in &found.rows[..2] {
+        for row in &times.rows[..2] {
             let origin = if knows_origin {
-                part(row, TimePart::Origin)
+                time_of(row, TimePart::Origin)
             } else {
-                part(row, TimePart::ProxyAndOrigin)
+                time_of(row, TimePart::ProxyAndOrigin)
             };
             // A clock of whole milliseconds that is read once in a while.
             assert!(origin >= DELAY_US - 1500.0, "{arm}: {row:?}");
@@ -74,37 +74,36 @@ fn a_slow_origin_is_where_the_time_goes_behind_every_proxy() {
             assert!(parts >= row.seen_us - 1.0, "{arm}: {row:?}");
         }
     }
-    kernel(&findings);
-    let page = place.read("report.html");
-    page.has_all(&["Where the time goes", "class=\"part\"", "accept queue"]);
+    check_kernel(&findings);
+    sandbox.read("report.html").has_all(&["Where the time goes", "class=\"part\"", "accept queue"]);
     // The log is given back to the disk, and goes with the work folder.
-    let requests = place.read("samples/requests.csv");
+    let requests = sandbox.read("samples/requests.csv");
     assert!(requests.starts_with("t_s,host,arm,total_us,client_us,"));
 }
 
 /// Checks the source of the kernel's part: eBPF programs, if they are allowed.
-fn kernel(findings: &Findings) {
-    let found = of(findings, "nginx");
-    let sent = found.retransmitted.as_ref();
+fn check_kernel(findings: &Findings) {
+    let times = times_of(findings, "nginx");
+    let sent = times.retransmitted.as_ref();
     match sent.map(|sent| sent.by) {
         Some(ToldBy::Ebpf) => {
-            let accept = found.accept.as_ref().expect("each request has a connection");
+            let accept = times.accept.as_ref().expect("each request has a connection");
             assert_eq!(accept.by, ToldBy::Ebpf);
             // A connection for each request that was answered, and some that were not measured.
-            assert!(accept.connections >= found.requests.1, "{found:?}");
+            assert!(accept.connections >= times.requests.1, "{times:?}");
             let [p50, .., p999] = accept.below_us.expect("of each connection");
             assert!(0 < p50 && p50 <= p999, "{accept:?}");
         }
         // No programs at tracepoints are allowed here.
         by => {
-            assert_ne!(found.accept.as_ref().map(|accept| accept.by), Some(ToldBy::Ebpf), "{by:?}");
+            assert_ne!(times.accept.as_ref().map(|accept| accept.by), Some(ToldBy::Ebpf), "{by:?}");
         }
     }
 }
 
 #[test]
 fn a_queue_for_the_origin_is_told_from_the_origin() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     // One connection to the origin carries 50/s, so most of 20 requests wait for it.
     let text = study(
         "{kind: haproxy, settings: {nbthread: 1, server_maxconn: 1}}",
@@ -112,22 +111,22 @@ fn a_queue_for_the_origin_is_told_from_the_origin() {
         "origin: {delay: 20ms}\n",
     )
     .replace("slice: 50ms", "slice: 250ms");
-    let run = run(&place, &text);
+    let run = measure(&sandbox, &text);
     let findings = weir_analysis::analyze(&run);
     let arm = &run.header.study.arms[0].name;
-    let found = of(&findings, arm);
-    let mean = &found.rows[0];
-    let [queue, origin] = [TimePart::Queue, TimePart::Origin].map(|one| part(mean, one));
+    let times = times_of(&findings, arm);
+    let mean = &times.rows[0];
+    let [queue, origin] = [TimePart::Queue, TimePart::Origin].map(|kind| time_of(mean, kind));
     assert!(queue > 3.0 * origin && origin >= DELAY_US - 1500.0, "{mean:?}");
 }
 
 #[test]
 fn without_samples_nothing_can_be_told() {
-    let place = Place::new();
-    place.write(
+    let sandbox = Sandbox::new();
+    sandbox.write(
         "study.yaml",
         &study("{kind: nginx}", "- {name: l, closed: true, connections: 1, duration: 1s}", ""),
     );
-    let ended = place.ends("run study.yaml --out 'a run' --where-time-goes --samples off");
+    let ended = sandbox.call("run study.yaml --out 'a run' --where-time-goes --samples off");
     ended.with_code(2).says(&["--samples off"]);
 }

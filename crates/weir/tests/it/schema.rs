@@ -30,36 +30,36 @@ fn the_program_prints_the_schemas_of_docs_and_all_are_listed() {
 
 /// Checks an output by its schema, if it is a document that names its format.
 #[track_caller]
-pub(crate) fn keeps(output: &str) {
+pub(crate) fn assert_valid(output: &str) {
     let document = output.starts_with('{').then(|| serde_json::from_str::<Value>(output));
     let Some(Ok(document)) = document else {
         return;
     };
     if let Some(format) = document["format"].as_str() {
-        let faults = faults(format, &document);
+        let faults = find_faults(format, &document);
         assert!(faults.is_empty(), "{format}: {faults:#?}");
     }
 }
 
 /// Checks the records of a run by their schemas.
 #[track_caller]
-pub(crate) fn keeps_records(folder: &Path) {
-    let read = |name| std::fs::read_to_string(folder.join(name)).expect(name);
-    let header: Value = serde_json::from_str(&read("run.json")).expect("JSON");
+pub(crate) fn assert_records_valid(folder: &Path) {
+    let [header, records] = ["run.json", "records.jsonl"]
+        .map(|name| std::fs::read_to_string(folder.join(name)).expect(name));
+    let header: Value = serde_json::from_str(&header).expect("JSON");
     let format = header["format"].as_str().expect("a format");
-    let mut all = faults(format, &header);
-    for line in read("records.jsonl").lines() {
+    let mut all = find_faults(format, &header);
+    for line in records.lines() {
         let record = serde_json::from_str(line).expect("JSON");
-        all.extend(faults(&format!("{format}-record"), &record));
+        all.extend(find_faults(&format!("{format}-record"), &record));
     }
     assert!(all.is_empty(), "{format}: {all:#?}");
 }
 
 /// Returns everything in a document of a format, such as `weir-load/1`, that its schema does not allow, each with its
 /// path. Panics at an unsupported keyword of the schema.
-pub(crate) fn faults(format: &str, document: &Value) -> Vec<String> {
-    let path = path(&format.replace('/', "-"));
-    let text = std::fs::read_to_string(path).expect("a schema");
+pub(crate) fn find_faults(format: &str, document: &Value) -> Vec<String> {
+    let text = std::fs::read_to_string(path(&format.replace('/', "-"))).expect("a schema");
     let root: Value = serde_json::from_str(&text).expect("a schema is JSON");
     let mut check = Check { root: &root, faults: Vec::new() };
     check.value(&root, document, "", &BTreeSet::new());
@@ -73,28 +73,34 @@ struct Check<'a> {
 
 impl<'a> Check<'a> {
     /// Checks a value. `others` are names that another part of the schema defines for the same object.
-    fn value(&mut self, schema: &'a Value, value: &Value, at: &str, others: &BTreeSet<&'a str>) {
+    fn value(
+        &mut self,
+        schema: &'a Value,
+        value: &Value,
+        at: &str,
+        outer_names: &BTreeSet<&'a str>,
+    ) {
         let Some(words) = schema.as_object() else {
             if schema == &Value::Bool(false) {
                 self.faults.push(format!("{at}: nothing is allowed here"));
             }
             return;
         };
-        let mut known = others.clone();
-        self.names(schema, &mut known);
+        let mut names = outer_names.clone();
+        self.names(schema, &mut names);
         for (word, says) in words {
             // Names that a pattern allows are not additional; what they are is looked at.
             if word == "additionalProperties" && words.contains_key("patternProperties") {
                 continue;
             }
-            if !self.word(word, says, (value, at), &known) {
+            if !self.word(word, says, (value, at), &names) {
                 self.faults.push(format!("{at}: {word} {says}: {}", short(value)));
             }
         }
         // Readers ignore what they do not know; this one wants to be told.
-        let is_open = words.contains_key("additionalProperties") || known.is_empty();
+        let is_open = words.contains_key("additionalProperties") || names.is_empty();
         for name in value.as_object().into_iter().flat_map(|all| all.keys()) {
-            if !is_open && !known.contains(&**name) {
+            if !is_open && !names.contains(&**name) {
                 self.faults.push(format!("{at}/{name}: it is not in the schema"));
             }
         }
@@ -106,19 +112,19 @@ impl<'a> Check<'a> {
         word: &str,
         says: &'a Value,
         (value, at): (&Value, &str),
-        known: &BTreeSet<&'a str>,
+        names: &BTreeSet<&'a str>,
     ) -> bool {
         match word {
             "$schema" | "$defs" | "title" | "description" | "default" => true,
             "$ref" => {
                 let named = self.named(says);
-                self.value(named, value, at, known);
+                self.value(named, value, at, names);
                 true
             }
             "const" => says == value,
             "enum" => list(says).contains(value),
             "type" => match says {
-                Value::Array(any) => any.iter().any(|one| is_of(one, value)),
+                Value::Array(any) => any.iter().any(|kind| is_of(kind, value)),
                 one => is_of(one, value),
             },
             "required" => {
@@ -129,10 +135,10 @@ impl<'a> Check<'a> {
             "maximum" => value.as_f64().is_none_or(|value| Some(value) <= says.as_f64()),
             "minItems" => value.as_array().is_none_or(|all| all.len() as u64 >= number(says)),
             "maxItems" => value.as_array().is_none_or(|all| all.len() as u64 <= number(says)),
-            "oneOf" => self.fitting(says, value, known) == 1,
-            "anyOf" => self.fitting(says, value, known) > 0,
+            "oneOf" => self.fitting(says, value, names) == 1,
+            "anyOf" => self.fitting(says, value, names) > 0,
             _ => {
-                self.inside(word, says, (value, at), known);
+                self.inside(word, says, (value, at), names);
                 true
             }
         }
@@ -144,7 +150,7 @@ impl<'a> Check<'a> {
         word: &str,
         says: &'a Value,
         (value, at): (&Value, &str),
-        known: &BTreeSet<&'a str>,
+        names: &BTreeSet<&'a str>,
     ) {
         match word {
             "properties" => {
@@ -159,24 +165,24 @@ impl<'a> Check<'a> {
                 let [any] = all.values().collect::<Vec<_>>()[..] else {
                     panic!("{at}: several patterns are not understood");
                 };
-                self.inside("additionalProperties", any, (value, at), known);
+                self.inside("additionalProperties", any, (value, at), names);
             }
             "additionalProperties" => {
                 for (name, value) in value.as_object().into_iter().flatten() {
-                    if !known.contains(&**name) {
+                    if !names.contains(&**name) {
                         self.value(says, value, &format!("{at}/{name}"), &BTreeSet::new());
                     }
                 }
             }
             "items" | "prefixItems" => {
                 let items = value.as_array().into_iter().flatten().enumerate();
-                for (place, item) in items {
+                for (index, item) in items {
                     let schema = match word {
                         "items" => Some(says),
-                        _ => says.get(place),
+                        _ => says.get(index),
                     };
                     if let Some(schema) = schema {
-                        self.value(schema, item, &format!("{at}/{place}"), &BTreeSet::new());
+                        self.value(schema, item, &format!("{at}/{index}"), &BTreeSet::new());
                     }
                 }
             }
@@ -185,28 +191,28 @@ impl<'a> Check<'a> {
     }
 
     /// Returns the number of schemas in a list that a value fits.
-    fn fitting(&self, schemas: &'a Value, value: &Value, known: &BTreeSet<&'a str>) -> usize {
+    fn fitting(&self, schemas: &'a Value, value: &Value, names: &BTreeSet<&'a str>) -> usize {
         list(schemas)
             .iter()
-            .filter(|one| {
+            .filter(|schema| {
                 let mut check = Check { root: self.root, faults: Vec::new() };
-                check.value(one, value, "", known);
+                check.value(schema, value, "", names);
                 check.faults.is_empty()
             })
             .count()
     }
 
     /// Adds the names that a schema itself defines for an object.
-    fn names(&self, schema: &'a Value, known: &mut BTreeSet<&'a str>) {
-        let own = schema.get("properties").and_then(Value::as_object);
-        known.extend(own.into_iter().flat_map(|all| all.keys()).map(|name| &**name));
+    fn names(&self, schema: &'a Value, names: &mut BTreeSet<&'a str>) {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        names.extend(properties.into_iter().flat_map(|all| all.keys()).map(|name| &**name));
         if let Some(named) = schema.get("$ref") {
-            self.names(self.named(named), known);
+            self.names(self.named(named), names);
         }
         for word in ["oneOf", "anyOf"] {
             let parts = schema.get(word).and_then(Value::as_array);
             for part in parts.into_iter().flatten() {
-                self.names(part, known);
+                self.names(part, names);
             }
         }
     }

@@ -16,8 +16,8 @@ use weir_record::Run;
 use weir_simulation::{ArmModel, Distribution, Model};
 use weir_sut::Launcher;
 
-use crate::place::Place;
-use crate::program::HasAll;
+use crate::program::{HasAll, flat};
+use crate::sandbox::Sandbox;
 
 /// Lines of a terminal.
 const SCREEN: usize = 40;
@@ -117,10 +117,9 @@ fn simulate(
         time: None,
         stop: Arc::clone(&stop),
     };
-    let mut tell = |event: Event| {
+    let summary = weir_lab::run(&study, "", &options, &mut |event: Event| {
         stop.fetch_or(is_stopped(&event), Ordering::Relaxed);
-    };
-    let summary = weir_lab::run(&study, "", &options, &mut tell);
+    });
     summary.expect("a run").outcome
 }
 
@@ -162,27 +161,27 @@ const CASES: [Case; 5] = [
 
 #[test]
 fn what_is_printed_at_the_end_of_a_run_fits_a_screen() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     for (name, study, is_stopped, says) in CASES {
         println!("{name}");
-        let folder = place.path(name);
+        let folder = sandbox.path(name);
         let outcome = simulate(study(), &folder, is_stopped);
         let is_interrupted = outcome == Outcome::Interrupted;
         assert_eq!(is_interrupted, name.starts_with("stopped"));
         let run = Run::read(&folder).expect("a run");
         let findings = weir_analysis::analyze(&run);
         assert_eq!(findings.headline.validity == Validity::Invalid, name == "invalid");
-        let shown = place.ends(&format!("report {name}")).with_code(0).stdout;
+        let shown = sandbox.call(&format!("report {name}")).with_code(0).stdout;
         let lines = shown.lines().count();
         assert!(lines <= SCREEN - INTERRUPTED, "{lines} lines:\n{shown}");
-        let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = flat(&shown);
         let answer: Vec<&str> = findings.answer.split_whitespace().take(8).collect();
-        flat.has(&answer.join(" "));
+        words.has(&answer.join(" "));
         let validity = weir_report::words::validity(findings.headline.validity);
         shown.has_all(&[&format!("\n{validity}, judged by "), "/report.html\n"]);
         shown.has(&format!("weir report {name} --full "));
-        flat.has_all(says);
-        let full = place.ends(&format!("report {name} --full")).with_code(0);
+        words.has_all(says);
+        let full = sandbox.call(&format!("report {name} --full")).with_code(0);
         assert!(full.stdout.lines().count() > lines, "{}", full.stdout);
         full.stdout.has_all(&["\nReport: ", "/report.html\n"]);
     }

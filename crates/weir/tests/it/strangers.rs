@@ -11,20 +11,20 @@ use weir_model::flow::ArrivalsSpec;
 use weir_model::study::{ArmRole, ExternalSpec, ProxyKind};
 use weir_record::RunWriter;
 
-use crate::limiter::{contained, link};
-use crate::place::{self, Place};
+use crate::limiter::{link, start_contained};
 use crate::program::{HasAll, Running, wait_until, within};
+use crate::sandbox::{self, Sandbox};
 
 /// Returns a study of twenty blocks.
 fn long() -> String {
     let load = "- {name: closed, closed: true, connections: 4, duration: 4s}";
-    place::study("{kind: nginx, settings: {worker_processes: 1}}", load, "")
+    sandbox::study("{kind: nginx, settings: {worker_processes: 1}}", load, "")
 }
 
 /// Starts a run, and waits until some blocks are recorded.
-fn begun(place: &Place) -> Running {
-    let mut run = place.run(&long());
-    place.await_trials(&mut run, 4);
+fn begin(sandbox: &Sandbox) -> Running {
+    let mut run = sandbox.run(&long());
+    sandbox.await_trials(&mut run, 4);
     run
 }
 
@@ -32,41 +32,38 @@ fn begun(place: &Place) -> Running {
 /// author would choose what is started, and what is applied.
 #[test]
 fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let arm = fixture::arm("stock", ArmRole::Baseline, &[]);
     let header = fixture::header(fixture::study(vec![arm]));
-    drop(RunWriter::create(&place.path("theirs"), &header, "").expect("a folder"));
-    let set = |mode| {
-        let changed = fs::set_permissions(place.path("theirs"), Permissions::from_mode(mode));
-        changed.expect("own folder");
-    };
-    set(0o777);
+    drop(RunWriter::create(&sandbox.path("theirs"), &header, "").expect("a folder"));
+    let folder = sandbox.path("theirs");
+    fs::set_permissions(&folder, Permissions::from_mode(0o777)).expect("own folder");
     let why = "theirs can be written by others (its mode is 0777)";
-    let resumed = place.ends("run --resume theirs");
+    let resumed = sandbox.call("run --resume theirs");
     resumed.refused_in_a_line(&["others could have written what it starts", why]);
-    place.write("study.yaml", &long());
-    let begun = place.ends("run study.yaml --out theirs/new");
+    sandbox.write("study.yaml", &long());
+    let begun = sandbox.call("run study.yaml --out theirs/new");
     begun.refused_in_a_line(&["a run cannot be kept there", why, "--out"]);
-    assert!(!place.path("theirs/new").exists());
-    let shown = place.ends("report theirs").with_code(0);
+    assert!(!sandbox.path("theirs/new").exists());
+    let shown = sandbox.call("report theirs").with_code(0);
     shown.stdout.has("Nothing was measured");
     shown.stdout.has_none(&["report.html"]);
     shown.says(&["report.html and report.md are not written", why]);
-    assert!(!place.path("theirs/report.html").exists());
-    place.ends("report theirs --format html -o page.html").with_code(0);
-    assert!(place.path("page.html").exists());
-    set(0o700);
-    place.ends("report theirs").with_code(0);
-    assert!(place.path("theirs/report.html").exists());
+    assert!(!sandbox.path("theirs/report.html").exists());
+    sandbox.call("report theirs --format html -o page.html").with_code(0);
+    assert!(sandbox.path("page.html").exists());
+    fs::set_permissions(&folder, Permissions::from_mode(0o700)).expect("own folder");
+    sandbox.call("report theirs").with_code(0);
+    assert!(sandbox.path("theirs/report.html").exists());
     // As root alone: whose it is counts, and who has become root by sudo.
-    if chown(place.path("theirs"), Some(12_345), None).is_err() {
+    if chown(sandbox.path("theirs"), Some(12_345), None).is_err() {
         return;
     }
     for (user, is_own) in [("12345", true), ("12346", false), ("", false)] {
-        let mut command = place.weir(&["report", "theirs"]);
+        let mut command = sandbox.weir(&["report", "theirs"]);
         let ended = Running::start(command.env("SUDO_UID", user)).end();
-        let told = ended.with_code(0).stderr;
-        assert_eq!(told.is_empty(), is_own, "{user}: {told}");
+        let stderr = ended.with_code(0).stderr;
+        assert_eq!(stderr.is_empty(), is_own, "{user}: {stderr}");
     }
 }
 
@@ -74,7 +71,7 @@ fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to()
 /// is passed on.
 #[test]
 fn a_run_against_a_public_address_needs_the_word_again() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let arm = fixture::arm("stock", ArmRole::Baseline, &[]);
     let mut study = fixture::study(vec![arm]);
     study.proxy.kind = ProxyKind::External;
@@ -86,11 +83,11 @@ fn a_run_against_a_public_address_needs_the_word_again() {
     ] {
         study.loads = vec![fixture::load(name, arrivals)];
         let header = fixture::header(study.clone());
-        drop(RunWriter::create(&place.path(name), &header, "").expect("a folder"));
+        drop(RunWriter::create(&sandbox.path(name), &header, "").expect("a folder"));
         for command in ["run", "capacity"] {
             let why = ["192.0.2.7:80 is a public address", "--yes-this-is-mine"];
             let line = format!("{command} --resume {name}");
-            place.ends(&line).refused_in_a_line(&why);
+            sandbox.call(&line).refused_in_a_line(&why);
         }
     }
 }
@@ -102,8 +99,8 @@ fn a_public_server_that_refuses_connections_is_not_asked_for_more_than_the_permi
         println!("skipped: only root can make network namespaces");
         return;
     }
-    let (server, client) = (contained("exec sleep 60"), contained("exec sleep 60"));
-    link((&server, "203.0.113.10"), (&client, "203.0.113.9"));
+    let (server, client) = (start_contained("exec sleep 60"), start_contained("exec sleep 60"));
+    link(&server, "203.0.113.10", &client, "203.0.113.9");
     let load = format!(
         "-t {} -n {} load -q http://203.0.113.10/ --to 203.0.113.10:80 -c 100 -R 1 -d 2s",
         client.pid(),
@@ -121,14 +118,14 @@ fn a_public_server_that_refuses_connections_is_not_asked_for_more_than_the_permi
 
 #[test]
 fn a_run_whose_header_was_edited_is_not_resumed_and_says_what_differs() {
-    let place = Place::new();
-    let run = begun(&place);
+    let sandbox = Sandbox::new();
+    let run = begin(&sandbox);
     run.signal(Signal::INT);
     run.end().with_code(130);
-    place.assert_clean();
-    let header = place.run_folder().join("run.json");
-    let before = place.read("run.json");
-    for (from, to, what) in [
+    sandbox.assert_clean();
+    let header = sandbox.run_folder().join("run.json");
+    let before = sandbox.read("run.json");
+    for (from, to, difference) in [
         ("\"connections\": 4", "\"connections\": 5", "run.json: study.loads has"),
         ("Is it so?", "Is it?", "run.json: study.question has"),
         ("{\n", "{\n  \"allowed\": true,\n", "run.json: allowed has"),
@@ -136,41 +133,39 @@ fn a_run_whose_header_was_edited_is_not_resumed_and_says_what_differs() {
         let edited = before.replacen(from, to, 1);
         assert_ne!(edited, before);
         fs::write(&header, edited).expect("own folder");
-        let refused = place.resume();
-        refused.refused_in_a_line(&["cannot resume this run: ", what]);
+        sandbox.resume().refused_in_a_line(&["cannot resume this run: ", difference]);
     }
     // Blanks mean nothing.
     fs::write(&header, before.replace('\n', " \n")).expect("own folder");
-    place.write("a run/study.yaml", &long().replace("tried", "tired"));
-    let refused = place.resume();
-    refused.refused_in_a_line(&["cannot resume this run: study.yaml has changed"]);
-    place.write("a run/study.yaml", &long());
-    let sums = place.run_folder().join("run.sha256");
-    let kept = fs::read(&sums).expect("own folder");
+    sandbox.write("a run/study.yaml", &long().replace("tried", "tired"));
+    sandbox.resume().refused_in_a_line(&["cannot resume this run: study.yaml has changed"]);
+    sandbox.write("a run/study.yaml", &long());
+    let sums = sandbox.run_folder().join("run.sha256");
+    let sums_text = fs::read(&sums).expect("own folder");
     fs::remove_file(&sums).expect("own folder");
-    let refused = place.resume();
+    let refused = sandbox.resume();
     refused.refused_in_a_line(&["run.sha256: No such file", "nobody can tell whether files"]);
-    fs::write(&sums, kept).expect("own folder");
-    place.resume().with_code(0);
-    place.assert_clean();
+    fs::write(&sums, sums_text).expect("own folder");
+    sandbox.resume().with_code(0);
+    sandbox.assert_clean();
 }
 
 #[test]
 fn an_end_in_a_hurry_says_what_is_left_and_how_to_undo_it() {
-    let place = Place::new();
-    let mut run = begun(&place);
+    let sandbox = Sandbox::new();
+    let mut run = begin(&sandbox);
     // Whoever does not end keeps weir waiting.
-    for master in place.masters() {
+    for master in sandbox.masters() {
         let master = Pid::from_raw(master.cast_signed()).expect("not zero");
         kill_process(master, Signal::STOP).expect("own process");
     }
     // A third one would not wait for what is said after the second one: a busy machine gets its time.
-    let mut asked: Option<Instant> = None;
+    let mut asked_at: Option<Instant> = None;
     wait_until("the end", || {
         let is_alive = run.is_alive();
-        if is_alive && asked.is_none_or(|at| at.elapsed() > Duration::from_secs(3)) {
+        if is_alive && asked_at.is_none_or(|at| at.elapsed() > Duration::from_secs(3)) {
             run.signal(Signal::INT);
-            asked = Some(Instant::now());
+            asked_at = Some(Instant::now());
         }
         !is_alive
     });
@@ -180,7 +175,6 @@ fn an_end_in_a_hurry_says_what_is_left_and_how_to_undo_it() {
         "\nhint: weir restore",
     ]);
     ended.stderr.has_none(&["Interrupted"]);
-    let restored = place.ends("restore").with_code(0);
-    restored.stdout.has_all(&["/temporary/weir-", ": removed"]);
-    place.assert_clean();
+    sandbox.call("restore").with_code(0).stdout.has_all(&["/temporary/weir-", ": removed"]);
+    sandbox.assert_clean();
 }

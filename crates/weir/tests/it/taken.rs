@@ -10,8 +10,8 @@ use weir_lab::{Options, PlaceSpec};
 use weir_model::fixture;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{
-    Arm, ArmRole, BlockSpec, CpuRoles, DelaySpec, Metric, OriginSpec, Study, StudyArrivals, Taken,
-    TakenFrom,
+    Arm, ArmRole, BlockSpec, CpuRoles, DelaySpec, Metric, OriginSpec, Reduction, Study,
+    StudyArrivals, TakenFrom,
 };
 use weir_parameters::Catalog;
 use weir_sut::Launcher;
@@ -25,7 +25,7 @@ const DELAY: Duration = Duration::from_millis(200);
 
 /// Runs a trial for each part to take away. Returns the rate as a multiple of the unchanged rate, and true if that is a
 /// proof.
-fn told(
+fn measure_without(
     origin: OriginSpec,
     connections: u32,
     slice: Duration,
@@ -36,7 +36,7 @@ fn told(
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let nginx = [("worker_processes", "1"), ("origin_keepalive", "16")];
     let lacking = from.iter().map(|&from| Arm {
-        taken: Some(Taken { from, percent: PERCENT }),
+        taken: Some(Reduction { from, percent: PERCENT }),
         ..fixture::arm(&format!("{from:?}"), ArmRole::Change, &nginx)
     });
     let mut arms = vec![fixture::arm("as-it-is", ArmRole::Baseline, &nginx)];
@@ -45,7 +45,7 @@ fn told(
     load.main.connections = connections;
     load.duration = Duration::from_secs(1);
     let cpus = weir_probe::allowed_cpus().expect("known");
-    let one = CpuSet::new(vec![cpus.cpus()[0]]).expect("one");
+    let cpu = CpuSet::new(vec![cpus.cpus()[0]]).expect("one");
     let study = Study {
         loads: vec![load],
         origin,
@@ -56,7 +56,7 @@ fn told(
             ..BlockSpec::default()
         },
         // Whoever of them needs most of it: all of a closed loop's time on one CPU is that CPU's.
-        cpus: Some(CpuRoles { proxy: one.clone(), generator: one.clone(), origin: one }),
+        cpus: Some(CpuRoles { proxy: cpu.clone(), generator: cpu.clone(), origin: cpu }),
         ..fixture::study(arms.clone())
     };
     let folder = tempfile::tempdir().expect("a folder");
@@ -79,11 +79,12 @@ fn told(
     weir_lab::run(&study, "", &options, &mut |_| {}).expect("a run");
     let run = weir_record::Run::read(&options.folder).expect("its folder");
     let findings = weir_analysis::analyze(&run);
-    let each = arms.iter().filter(|arm| arm.taken.is_some()).map(|arm| {
-        let found = findings.loads[0].comparison(&arm.name, Metric::Rate).expect("it was compared");
-        (found.ratio, is_proof(arm.taken, found))
+    let outcomes = arms.iter().filter(|arm| arm.taken.is_some()).map(|arm| {
+        let comparison =
+            findings.loads[0].comparison(&arm.name, Metric::Rate).expect("it was compared");
+        (comparison.ratio, is_proof(arm.taken, comparison))
     });
-    each.collect()
+    outcomes.collect()
 }
 
 /// Tests two requests at a time, each of which takes 200 ms: 10/s. A process that waits for a CPU at each step is
@@ -99,13 +100,13 @@ fn an_origin_limits() {
         concurrency: Some(2),
         ..OriginSpec::default()
     };
-    let told = told(origin, 2, 5 * DELAY, &[TakenFrom::Origin, TakenFrom::Proxy]);
-    let [(slower, true), (same, false)] = told[..] else {
-        panic!("{told:?}");
+    let shares = measure_without(origin, 2, 5 * DELAY, &[TakenFrom::Origin, TakenFrom::Proxy]);
+    let [(slower, true), (same, false)] = shares[..] else {
+        panic!("{shares:?}");
     };
     // 333 ms instead of 200.
-    assert!((0.5..0.7).contains(&slower), "{told:?}");
-    assert!(same > 0.85, "{told:?}");
+    assert!((0.5..0.7).contains(&slower), "{shares:?}");
+    assert!(same > 0.85, "{shares:?}");
 }
 
 /// Tests the CPU, which all processes share, so it is the limit of a closed loop, however crowded the machine is.
@@ -115,6 +116,7 @@ fn a_cpu_that_limits_is_proven_by_taking_its_time() {
 }
 
 fn a_cpu_limits() {
-    let told = told(OriginSpec::default(), 16, Duration::from_millis(400), &[TakenFrom::Proxy]);
-    assert!(matches!(told[..], [(_, true)]), "{told:?}");
+    let shares =
+        measure_without(OriginSpec::default(), 16, Duration::from_millis(400), &[TakenFrom::Proxy]);
+    assert!(matches!(shares[..], [(_, true)]), "{shares:?}");
 }

@@ -120,10 +120,10 @@ const ENDS: [(Change, &str); 22] = [
 #[test]
 fn each_end_has_its_words() {
     let (_folder, mut run) = searched(ended(|_| {}));
-    let last = |record: &Record| matches!(record, Record::Capacity(_));
     for (change, words) in ENDS {
-        let place = run.records.iter().position(last).unwrap();
-        run.records[place] = ended(change).remove(0);
+        let index =
+            run.records.iter().position(|record| matches!(record, Record::Capacity(_))).unwrap();
+        run.records[index] = ended(change).remove(0);
         let findings = analyze(&run);
         let arm = findings.capacity.as_ref().unwrap().arms[0].clone();
         let all = arm.words.join(" ");

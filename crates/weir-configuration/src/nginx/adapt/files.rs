@@ -62,8 +62,8 @@ impl Adaptation<'_> {
             "user" => return self.user(node),
             "pid" | "lock_file" | "error_log" if first.text.starts_with("memory:") => return,
             "pid" | "lock_file" | "error_log" => {
-                let found = OF_MAIN.iter().find(|(known, _)| *known == name);
-                self.below_prefix(found.map_or(name, |(_, file)| file))
+                let default = OF_MAIN.iter().find(|(directive, _)| *directive == name);
+                self.below_prefix(default.map_or(name, |(_, file)| file))
             }
             "access_log" if first.text == "off" => return,
             "access_log" => self.log(&first.text),

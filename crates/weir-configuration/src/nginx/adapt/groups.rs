@@ -25,14 +25,12 @@ impl Groups {
         block: &Node<'_>,
         sockets: &Sockets,
     ) -> Groups {
-        let named = block
-            .children
-            .iter()
-            .filter(|it| it.is_block("upstream"))
-            .filter_map(|upstream| Some((upstream, upstream.directive.argument(0)?)));
+        let named =
+            block.children.iter().filter(|it| it.is_block("upstream")).filter_map(|upstream| {
+                Some((upstream, upstream.directive.argument(0)?.to_ascii_lowercase()))
+            });
         let mut groups = Groups { names: BTreeSet::new(), own: BTreeSet::new() };
         for (upstream, name) in named {
-            let name = name.to_ascii_lowercase();
             let mut addresses = upstream
                 .simple()
                 .filter(|node| node.directive.is("server"))
@@ -60,17 +58,21 @@ impl Groups {
 
     /// Adds the variables whose values are all known groups; returns true if there were any.
     fn add_variables(&mut self, values: &Texts) -> bool {
-        let is_known = |value: &String| {
-            let target = Target::of(value);
-            target.is_in_clear() && self.contains(target.host)
-        };
         let new: Vec<String> = (values.iter().filter(|(name, of_one)| {
-            !self.names.contains(*name) && !of_one.is_empty() && of_one.iter().all(is_known)
+            !self.names.contains(*name)
+                && !of_one.is_empty()
+                && of_one.iter().all(|value| self.is_clear_target(value))
         }))
         .map(|(name, _)| name.clone())
         .collect();
         let are_any = !new.is_empty();
         self.names.extend(new);
         are_any
+    }
+
+    /// Returns true if a value leads to one of these groups in clear.
+    fn is_clear_target(&self, value: &str) -> bool {
+        let target = Target::of(value);
+        target.is_in_clear() && self.contains(target.host)
     }
 }

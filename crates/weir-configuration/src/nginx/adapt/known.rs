@@ -115,9 +115,9 @@ pub(super) fn check(source: &Source, nodes: &[Node<'_>]) -> Result<(), Configura
         } else if OF_ADDRESSES.contains(&name)
             && let Some(host) = directive.words().find(|word| !is_address(word))
         {
-            let what =
+            let message =
                 format!("`{name} {host}` makes nginx look up a name, which a copy must not do");
-            return Err(refuse(what));
+            return Err(refuse(message));
         }
     }
     Ok(())

@@ -81,8 +81,9 @@ fn groups(
     sockets: &Sockets,
 ) -> BTreeMap<String, Groups> {
     let blocks = nodes.iter().filter(|node| node.directive.block.is_some());
-    let groups = |block: &Node<'_>| Groups::of(source, trees, block, sockets);
-    blocks.map(|block| (block.directive.name.text.clone(), groups(block))).collect()
+    blocks
+        .map(|block| (block.directive.name.text.clone(), Groups::of(source, trees, block, sockets)))
+        .collect()
 }
 
 /// Returns the prefix with which a program was built.
@@ -146,16 +147,15 @@ impl Adaptation<'_> {
         let text = &self.source.files[0].text;
         let begin = if text.starts_with('\u{feff}') { 3 } else { 0 };
         let mut main = Vec::new();
-        let is_said = |name: &str| nodes.iter().any(|node| node.is_simple(name));
-        if let Some((user, group)) = self.surroundings.user.filter(|_| !is_said("user")) {
+        if let Some((user, group)) = self.surroundings.user.filter(|_| !is_set(nodes, "user")) {
             main.push(format!("user {user} {group};"));
         }
         for (name, file) in files::OF_MAIN {
-            if !is_said(name) {
+            if !is_set(nodes, name) {
                 main.push(format!("{name} {};", self.below_prefix(file)));
             }
         }
-        if !is_said("daemon") {
+        if !is_set(nodes, "daemon") {
             main.push("daemon off;".to_owned());
         }
         self.insert(0, begin, &format!("{} ", main.join(" ")));
@@ -166,18 +166,17 @@ impl Adaptation<'_> {
     }
 
     fn http_defaults(&self, http: &Node<'_>) -> String {
-        let is_said = |name: &str| http.children.iter().any(|node| node.is_simple(name));
         let mut text = String::new();
-        if !is_said("access_log") {
+        if !is_set(&http.children, "access_log") {
             text += &format!(" access_log {};", self.below_prefix("logs/access.log"));
         }
-        if !is_said("root") {
+        if !is_set(&http.children, "root") {
             let root = self.prefix.join("html");
             text += &format!(" root {};", quoted(&root.to_string_lossy()));
         }
         for (left_out, name) in files::TEMP_PATHS {
             let is_built = left_out.is_empty() || !self.build.contains(left_out);
-            if is_built && !is_said(name) {
+            if is_built && !is_set(&http.children, name) {
                 let folder = format!("temp/{}", name.trim_end_matches("_temp_path"));
                 text += &format!(" {name} {};", self.below_prefix(&folder));
             }
@@ -229,4 +228,8 @@ impl Adaptation<'_> {
             .map(|((file, begin, end), text)| Splice { file, range: begin..end, text })
             .collect()
     }
+}
+
+fn is_set(nodes: &[Node<'_>], name: &str) -> bool {
+    nodes.iter().any(|node| node.is_simple(name))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{LOGS, Planner, Text, Writing};
 use crate::Splice;
-use crate::nginx::place;
+use crate::nginx::place::{self, Insertion};
 use crate::nginx::syntax::{Directive, quoted};
 use crate::nginx::value::{in_style, same, same_word};
 use crate::nginx::view::Node;
@@ -62,7 +62,7 @@ impl Planner<'_> {
             let wanted = if is_log {
                 self.log(node.directive, text, writing)
             } else {
-                Some(kept(node.directive, &text.arguments))
+                Some(merge_arguments(node.directive, &text.arguments))
             };
             if let Some(wanted) = wanted {
                 self.edit(node, &wanted, writing);
@@ -72,9 +72,9 @@ impl Planner<'_> {
 
     fn edit(&mut self, node: &Node<'_>, wanted: &[String], writing: &Writing<'_>) {
         let kind = &writing.row.level;
-        let found: Vec<&str> = node.directive.words().collect();
+        let current: Vec<&str> = node.directive.words().collect();
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-        if same(kind, &found, &wanted) {
+        if same(kind, &current, &wanted) {
             return;
         }
         let words = &node.directive.arguments;
@@ -119,7 +119,7 @@ impl Planner<'_> {
         } else {
             text.whole.clone()
         };
-        let place::Insertion { at, text } = place::insertion(
+        let Insertion { at, text } = place::insertion(
             &self.source.files[file].text,
             &self.trees[file],
             block.map(|block| block.directive),
@@ -132,25 +132,24 @@ impl Planner<'_> {
     fn log(&self, log: &Directive, text: &Text, writing: &Writing<'_>) -> Option<Vec<String>> {
         let wanted: Vec<String> =
             text.arguments.iter().map(|word| word.replace(LOGS, &self.logs())).collect();
-        let found: Vec<&str> = log.words().collect();
-        let is_off = |words: &[&str]| words.first() == Some(&"off");
-        if is_off(&found) || writing.is_off() {
+        let current: Vec<&str> = log.words().collect();
+        if current.first() == Some(&"off") || writing.is_off() {
             return Some(wanted);
         }
         let parameters: Vec<&String> = wanted.iter().filter(|word| word.contains('=')).collect();
-        let file = *found.first()?;
+        let file = *current.first()?;
         let is_unbuffered = file.starts_with("syslog:") || file.contains('$');
         if is_unbuffered && !parameters.is_empty() {
             return None;
         }
-        let (own, format) = match found.get(1) {
-            Some(format) => (&found[2..], Some(*format)),
+        let (options, format) = match current.get(1) {
+            Some(format) => (&current[2..], Some(*format)),
             None => (&[][..], None),
         };
-        let is_buffered = own.iter().any(|word| is_of_row(word, writing));
-        let own = own.iter().filter(|word| !is_of_row(word, writing));
+        let is_buffered = options.iter().any(|word| is_of_row(word, writing));
+        let unrelated = options.iter().filter(|word| !is_of_row(word, writing));
         // Parameters stand behind a format, and the one that is nginx's own is needed for them alone.
-        let is_for_parameters = is_buffered && own.clone().count() == 0;
+        let is_for_parameters = is_buffered && unrelated.clone().count() == 0;
         let format = if parameters.is_empty() {
             format.filter(|format| !is_for_parameters || *format != "combined")
         } else {
@@ -158,7 +157,7 @@ impl Planner<'_> {
         };
         let words = std::iter::once(file)
             .chain(format)
-            .chain(own.copied())
+            .chain(unrelated.copied())
             .chain(parameters.into_iter().map(String::as_str));
         Some(words.map(str::to_owned).collect())
     }
@@ -200,7 +199,7 @@ fn is_of_row(word: &str, writing: &Writing<'_>) -> bool {
 }
 
 /// Returns the wanted arguments, with the user's own parts of the existing ones.
-fn kept(directive: &Directive, wanted: &[String]) -> Vec<String> {
+fn merge_arguments(directive: &Directive, wanted: &[String]) -> Vec<String> {
     let mut words = wanted.to_vec();
     if directive.is("keepalive_timeout") && words.len() == 1 {
         // The second is what the header `Keep-Alive` tells clients.

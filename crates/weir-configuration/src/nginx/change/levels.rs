@@ -78,24 +78,24 @@ impl<'a> Planner<'a> {
         locations(&mut vec![http], &mut chains);
         chains.retain(|chain| passes.is_none_or(|pass| passes_on(chain, pass)));
         if chains.is_empty() && writing.text.is_some() {
-            let what = match passes {
+            let message = match passes {
                 Some(pass) => format!("a location with `{pass}`"),
                 None => "a location".to_owned(),
             };
-            return Err(self.missing(&what, writing));
+            return Err(self.missing(&message, writing));
         }
         let is_kept = match writing.text {
             // Without HTTP/1.1 there is no upgrade either.
             None => writing.name == "proxy_http_version" || writing.name == "proxy_set_header",
             Some(_) => writing.name == "proxy_set_header",
         };
-        let kept = if is_kept { in_websockets(&chains, writing) } else { BTreeSet::new() };
+        let unchanged = if is_kept { in_websockets(&chains, writing) } else { BTreeSet::new() };
         for chain in chains.iter().filter(|it| is_websocket(it)) {
             self.keep_beside_upgrades(chain, writing)?;
         }
-        let hiding = hiding(&chains, writing);
+        let hidden = hiding(&chains, writing);
         for chain in chains.iter().filter(|it| !is_kept || !is_websocket(it)) {
-            self.put_for_location(chain, writing, &kept, &hiding)?;
+            self.put_for_location(chain, writing, &unchanged, &hidden)?;
         }
         Ok(())
     }
@@ -150,18 +150,17 @@ impl<'a> Planner<'a> {
         kept: &BTreeSet<Written>,
     ) -> Result<(), ConfigurationError> {
         let wanted = writing.text.iter().flat_map(|text| &text.arguments);
-        let is_other = |node: &&Node<'_>| {
+        let Some(node) = level.simple().find(|node| {
             let is_wanted = node.directive.words().eq(wanted.clone().map(String::as_str));
             writing.is_about(node) && kept.contains(&node.place()) && !is_wanted
-        };
-        let Some(node) = level.simple().find(is_other) else {
+        }) else {
             return Ok(());
         };
-        let what = format!(
+        let message = format!(
             "`{}` would change this for a location that speaks WebSocket too",
             writing.row.id
         );
-        let error = error_at(self.source, node.file, node.directive, what);
+        let error = error_at(self.source, node.file, node.directive, message);
         Err(error.hint("write it into that location, which sets `Upgrade`, and not into this file"))
     }
 
@@ -170,13 +169,12 @@ impl<'a> Planner<'a> {
     fn put_inside(&mut self, outer: &'a Node<'a>, writing: &Writing<'_>) {
         for inner in &outer.children {
             if INNER.iter().any(|name| inner.is_block(name)) {
-                let is_quiet = |node: &&Node<'_>| writing.is_log() && is_off(node);
-                let found: Vec<&Node<'_>> = inner
+                let matching: Vec<&Node<'_>> = inner
                     .simple()
                     .filter(|node| writing.is_about(node))
-                    .filter(|node| writing.is_off() || !is_quiet(node))
+                    .filter(|node| writing.is_off() || !writing.is_log() || !is_off(node))
                     .collect();
-                self.edit_all(&found, writing);
+                self.edit_all(&matching, writing);
                 self.put_inside(inner, writing);
             }
         }
@@ -188,9 +186,9 @@ impl<'a> Planner<'a> {
         nodes: impl Iterator<Item = &'a Node<'a>>,
         writing: &Writing<'_>,
     ) -> bool {
-        let found: Vec<&Node<'_>> = nodes.filter(|node| writing.is_about(node)).collect();
-        self.edit_all(&found, writing);
-        !found.is_empty()
+        let matching: Vec<&Node<'_>> = nodes.filter(|node| writing.is_about(node)).collect();
+        self.edit_all(&matching, writing);
+        !matching.is_empty()
     }
 }
 
@@ -270,11 +268,11 @@ fn pass_of(name: &str) -> Option<&'static str> {
 
 /// Returns true if a location passes requests on, itself or under a condition.
 fn passes_on(chain: &Chain<'_>, pass: &str) -> bool {
-    let is_pass = |node: &Node<'_>| node.is_simple(pass);
     chain.last().is_some_and(|location| {
         location.children.iter().any(|node| {
             let is_condition = node.is_block("if") || node.is_block("limit_except");
-            is_pass(node) || (is_condition && node.children.iter().any(is_pass))
+            node.is_simple(pass)
+                || (is_condition && node.children.iter().any(|child| child.is_simple(pass)))
         })
     })
 }
@@ -299,11 +297,12 @@ fn in_websockets(chains: &[Chain<'_>], writing: &Writing<'_>) -> BTreeSet<Writte
 /// Returns the blocks inside of the one that a location takes a directive from. By an `include`, they may also belong
 /// to other locations, which have no such directive.
 fn hiding(chains: &[Chain<'_>], writing: &Writing<'_>) -> BTreeSet<Written> {
-    let has_it = |block: &Node<'_>| block.simple().any(|node| node.is_simple(&writing.name));
     chains
         .iter()
         .filter_map(|chain| {
-            let level = chain.iter().rposition(|block| has_it(block))?;
+            let level = chain
+                .iter()
+                .rposition(|block| block.simple().any(|node| node.is_simple(&writing.name)))?;
             Some(&chain[level + 1..])
         })
         .flatten()

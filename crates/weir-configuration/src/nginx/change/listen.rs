@@ -44,12 +44,6 @@ impl Planner<'_> {
             }
         }
         let has_options = listens.iter().find(|listen| listen.sets_options());
-        // In a file that several servers include it would be an option of all of them.
-        let is_alone = |listen: &&Listen<'_>| {
-            !listen.is_implicit
-                && listens.iter().filter(|other| other.node.place() == listen.node.place()).count()
-                    == 1
-        };
         let no_reuse = listens[0].socket.is_unix() && writing.name == "reuseport";
         let is_shared = is_covered && has_options.is_none();
         let Some(text) = &writing.text else {
@@ -58,7 +52,13 @@ impl Planner<'_> {
         if is_there || no_reuse || is_shared {
             return Ok(());
         }
-        let Some(listen) = has_options.or_else(|| listens.iter().find(is_alone)) else {
+        let mut alone = listens.iter().filter(|listen| {
+            // In a file that several servers include it would be an option of all of them.
+            !listen.is_implicit
+                && listens.iter().filter(|other| other.node.place() == listen.node.place()).count()
+                    == 1
+        });
+        let Some(listen) = has_options.or_else(|| alone.next()) else {
             return Err(self.no_listen(writing, listens));
         };
         let last = listen.node.directive.arguments.last();

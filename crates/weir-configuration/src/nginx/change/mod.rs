@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use weir_parameters::{Parameter, Write};
 
 use self::edit::Edits;
-use super::context::Place;
+use super::context::ContextLevel;
 use super::syntax::{self, Tree, Word};
 use super::view::{self, Node};
-use crate::{ConfigurationError, Source, SourceFile, Splice, Wanted};
+use crate::{ConfigurationError, Source, SourceFile, Splice, WantedSetting};
 
 /// Maximum number of rounds of edits until nothing is left to edit. One is enough, unless rows contradict each other.
 const ROUNDS: usize = 3;
@@ -53,28 +53,28 @@ const ROUNDS: usize = 3;
 /// made without changing their requests; if a flag would apply to several servers; if a header would also apply to a
 /// location that speaks WebSocket; if a variable's `map` is used for something else too; or if two rows write one
 /// directive differently.
-pub fn change(source: &Source, wanted: &[Wanted<'_>]) -> Result<Source, ConfigurationError> {
-    let mut source = source.clone();
+pub fn change(source: &Source, wanted: &[WantedSetting<'_>]) -> Result<Source, ConfigurationError> {
+    let mut changed = source.clone();
     for _ in 0..ROUNDS {
         // Insertions come last: what they stand beside might be taken away by another row.
-        let Edits { changes, insertions, .. } = edits(&source, wanted)?;
+        let Edits { changes, insertions, .. } = edits(&changed, wanted)?;
         if changes.is_empty() {
-            return Ok(source.with(insertions));
+            return Ok(changed.with(insertions));
         }
-        source = source.with(changes);
+        changed = changed.with(changes);
     }
-    match edits(&source, wanted)?.changes.first() {
-        None => Ok(source),
+    match edits(&changed, wanted)?.changes.first() {
+        None => Ok(changed),
         Some(Splice { file, range, .. }) => {
-            let SourceFile { path, text } = &source.files[*file];
-            let what = "two settings write this differently";
-            let error = ConfigurationError::at(path, text, range.start, what);
+            let SourceFile { path, text } = &changed.files[*file];
+            let message = "two settings write this differently";
+            let error = ConfigurationError::at(path, text, range.start, message);
             Err(error.hint("leave one of them out"))
         }
     }
 }
 
-fn edits(source: &Source, wanted: &[Wanted<'_>]) -> Result<Edits, ConfigurationError> {
+fn edits(source: &Source, wanted: &[WantedSetting<'_>]) -> Result<Edits, ConfigurationError> {
     let trees = view::parse(source)?;
     let nodes = view::expand(source, &trees)?;
     let mut planner = Planner {
@@ -95,7 +95,7 @@ fn edits(source: &Source, wanted: &[Wanted<'_>]) -> Result<Edits, ConfigurationE
 /// One directive that a row writes, or would write at another level.
 struct Writing<'a> {
     row: &'a Parameter,
-    place: Place,
+    level: ContextLevel,
     name: String,
     /// First argument, for a directive that occurs once for each first argument.
     key: Option<String>,
@@ -152,33 +152,32 @@ const KEYED: [&str; 6] = [
     "uwsgi_param",
 ];
 
-fn writings<'a>(wanted: &Wanted<'a>) -> Vec<Writing<'a>> {
+fn writings<'a>(wanted: &WantedSetting<'a>) -> Vec<Writing<'a>> {
     let mut writings: Vec<Writing<'a>> = Vec::new();
     let directives = wanted.row.directives(wanted.level);
     for write in &wanted.row.writes {
-        let place = Place::of(&write.context);
-        let (name, key) = subject(place, &write.text);
-        let known = writings
-            .iter_mut()
-            .find(|known| known.place == place && known.name == name && known.key == key);
-        if let Some(known) = known {
-            known.templates.push(write);
+        let level = ContextLevel::of(&write.context);
+        let identity = subject(level, &write.text);
+        let mut former = writings.iter_mut().filter(|writing| writing.level == level);
+        let same = former.find(|it| it.name == identity.0 && it.key == identity.1);
+        if let Some(writing) = same {
+            writing.templates.push(write);
             continue;
         }
-        let is_it = |text: &str| subject(place, text) == (name.clone(), key.clone());
         let text = directives
             .iter()
-            .find(|it| it.context == write.context && is_it(&it.text))
+            .find(|it| it.context == write.context && subject(level, &it.text) == identity)
             .map(|it| Text { whole: it.text.clone(), arguments: arguments(&it.text) });
-        writings.push(Writing { row: wanted.row, place, name, key, text, templates: vec![write] });
+        let (name, key) = identity;
+        writings.push(Writing { row: wanted.row, level, name, key, text, templates: vec![write] });
     }
     writings
 }
 
 /// Returns the name of the directive or flag that a text writes, and its first argument if that is a part of its
 /// identity.
-fn subject(place: Place, text: &str) -> (String, Option<String>) {
-    if place == Place::Listen {
+fn subject(level: ContextLevel, text: &str) -> (String, Option<String>) {
+    if level == ContextLevel::Listen {
         return (text.split('=').next().unwrap_or_default().to_owned(), None);
     }
     let name = text.split(' ').next().unwrap_or_default().to_owned();
@@ -189,8 +188,8 @@ fn subject(place: Place, text: &str) -> (String, Option<String>) {
 /// Returns the arguments of a directive that the catalog writes, without quotes.
 fn arguments(text: &str) -> Vec<String> {
     // A brace of a placeholder would open a block.
-    let text = text.replace('{', "\\{");
-    let tree = syntax::parse(&format!("{text};")).unwrap_or_default();
+    let escaped = text.replace('{', "\\{");
+    let tree = syntax::parse(&format!("{escaped};")).unwrap_or_default();
     tree.directives
         .into_iter()
         .flat_map(|it| it.arguments)
@@ -210,28 +209,28 @@ struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     fn put(&mut self, writing: &Writing<'_>) -> Result<(), ConfigurationError> {
-        match writing.place {
-            Place::Main => self.put_in_main(writing),
-            Place::Events => self.put_in_events(writing)?,
-            Place::Http => self.put_in_http(writing)?,
-            Place::Server => self.put_in_servers(writing)?,
-            Place::Location => self.put_in_locations(writing)?,
-            Place::Upstream => self.put_in_upstreams(writing)?,
-            Place::Listen => self.put_on_listeners(writing)?,
+        match writing.level {
+            ContextLevel::Main => self.put_in_main(writing),
+            ContextLevel::Events => self.put_in_events(writing)?,
+            ContextLevel::Http => self.put_in_http(writing)?,
+            ContextLevel::Server => self.put_in_servers(writing)?,
+            ContextLevel::Location => self.put_in_locations(writing)?,
+            ContextLevel::Upstream => self.put_in_upstreams(writing)?,
+            ContextLevel::Listen => self.put_on_listeners(writing)?,
         }
         Ok(())
     }
 
     /// Returns the top-level block of this name.
     fn block(&self, name: &str, writing: &Writing<'_>) -> Result<&'a Node<'a>, ConfigurationError> {
-        let found = self.nodes.iter().find(|node| node.is_block(name));
-        found.ok_or_else(|| self.missing(&format!("a block `{name}`"), writing))
+        let block = self.nodes.iter().find(|node| node.is_block(name));
+        block.ok_or_else(|| self.missing(&format!("a block `{name}`"), writing))
     }
 
     /// Returns an error about the main file as a whole.
     fn missing(&self, what: &str, writing: &Writing<'_>) -> ConfigurationError {
         let main = &self.source.files[0];
-        let what = format!("`{}` needs {what}, and there is none", writing.row.id);
-        ConfigurationError::at(&main.path, "", 0, what)
+        let message = format!("`{}` needs {what}, and there is none", writing.row.id);
+        ConfigurationError::at(&main.path, "", 0, message)
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::levels::{Chain, level_with};
 use super::{Planner, Writing};
 use crate::nginx::origin::Target;
-use crate::nginx::place;
+use crate::nginx::place::{self, Insertion};
 use crate::nginx::syntax::quoted;
 use crate::nginx::view::{Node, error_at};
 use crate::{ConfigurationError, Splice};
@@ -32,8 +32,8 @@ impl<'a> Planner<'a> {
             .copied()
             .collect();
         if used.is_empty() && self.groups.is_empty() && writing.text.is_some() {
-            let what = "an `upstream` that `proxy_pass` names";
-            return Err(self.missing(what, writing));
+            let message = "an `upstream` that `proxy_pass` names";
+            return Err(self.missing(message, writing));
         }
         for upstream in used {
             if !self.put_at(upstream.simple(), writing) {
@@ -89,10 +89,10 @@ impl<'a> Planner<'a> {
     ) -> Result<(), ConfigurationError> {
         let target = pass.target();
         let server = server_of(target);
-        let made = self.groups.get(&server).cloned();
+        let existing = self.groups.get(&server).cloned();
         if writing.name != KEEPALIVE {
             // Another row of the arm may make it.
-            return match made {
+            return match existing {
                 Some(_) => Ok(()),
                 None => Err(self.no_upstream(pass, writing, None)),
             };
@@ -104,7 +104,7 @@ impl<'a> Planner<'a> {
         if pass.is_looked_up_for_each_request() {
             return Err(self.looked_up_at_start(pass, writing));
         }
-        let group = made.unwrap_or_else(|| {
+        let group = existing.unwrap_or_else(|| {
             let group = group_name(&server, names, &self.groups);
             self.put_group(pass, &group, &server);
             self.groups.insert(server, group.clone());
@@ -113,8 +113,8 @@ impl<'a> Planner<'a> {
         if group == target.host {
             return Ok(());
         }
-        let kept = pass.kept_lines().map_err(|why| self.no_upstream(pass, writing, Some(why)))?;
-        for (location, line) in kept {
+        let lines = pass.kept_lines().map_err(|why| self.no_upstream(pass, writing, Some(why)))?;
+        for (location, line) in lines {
             self.put_in_location(location, &line);
         }
         let Some(word) = pass.node.directive.arguments.first() else {
@@ -136,7 +136,7 @@ impl<'a> Planner<'a> {
         let Some(server) = pass.around.get(1) else {
             return;
         };
-        let place::Insertion { at, text } = place::block_before(
+        let Insertion { at, text } = place::block_before(
             &self.source.files[server.file].text,
             server.directive,
             &format!("upstream {}", quoted(group)),
@@ -146,7 +146,7 @@ impl<'a> Planner<'a> {
     }
 
     fn put_in_location(&mut self, location: &Node<'_>, directive: &str) {
-        let place::Insertion { at, text } = place::insertion(
+        let Insertion { at, text } = place::insertion(
             &self.source.files[location.file].text,
             &self.trees[location.file],
             Some(location.directive),
@@ -160,11 +160,11 @@ impl<'a> Planner<'a> {
     fn looked_up_at_start(&self, pass: &Pass<'_>, writing: &Writing<'_>) -> ConfigurationError {
         let target = pass.target();
         let (host, server) = (target.host, server_of(target));
-        let what = format!(
+        let message = format!(
             "`{}` needs an `upstream`, and nginx looks {host} up for each request, because `proxy_pass` has a variable",
             writing.row.id
         );
-        error_at(self.source, pass.node.file, pass.node.directive, what).hint(format!(
+        error_at(self.source, pass.node.file, pass.node.directive, message).hint(format!(
             "write `upstream NAME {{ zone NAME 64k; server {server} resolve; }}` in `http` and `proxy_pass` to NAME \
              (nginx 1.27.3 and later); without `zone` and `resolve` the name is looked up once, when nginx starts, \
              which fails if it cannot be"
@@ -180,12 +180,12 @@ impl<'a> Planner<'a> {
     ) -> ConfigurationError {
         let target = pass.target();
         let (host, server) = (target.host, server_of(target));
-        let why = why.map_or_else(String::new, |why| format!("; {why}"));
-        let what = format!(
-            "`{}` needs an `upstream`, and `proxy_pass` names {host} itself{why}",
+        let reason = why.map_or_else(String::new, |why| format!("; {why}"));
+        let message = format!(
+            "`{}` needs an `upstream`, and `proxy_pass` names {host} itself{reason}",
             writing.row.id
         );
-        error_at(self.source, pass.node.file, pass.node.directive, what).hint(format!(
+        error_at(self.source, pass.node.file, pass.node.directive, message).hint(format!(
             "write `upstream NAME {{ server {server}; }}` in `http` and `proxy_pass` to NAME; \
              the header `Host` that the origin gets is NAME then, unless `proxy_set_header Host` \
              says another"
@@ -214,15 +214,17 @@ impl<'a> Pass<'a> {
     /// Returns true if the name of the group would be in the TLS handshake or be verified; by default neither is so
     /// (ngx_http_proxy_module). A scheme in a variable may be any.
     fn is_name_shown(&self) -> bool {
-        let said = |name: &str| {
-            let level = level_with(&self.around, name)?;
-            let mut nodes = level.simple().filter(|it| it.is_simple(name));
-            nodes.next()?.directive.argument(0)
-        };
-        let is_on = |name: &str| said(name).is_some_and(|word| word != "off");
-        let is_own = said("proxy_ssl_name").is_none_or(|name| name.contains("proxy_host"));
+        let is_on = |name: &str| self.word(name).is_some_and(|word| word != "off");
+        let is_own = self.word("proxy_ssl_name").is_none_or(|name| name.contains("proxy_host"));
         let is_asked = is_on("proxy_ssl_server_name") || is_on("proxy_ssl_verify");
         self.target().scheme != "https://" || (is_own && is_asked)
+    }
+
+    /// Returns the first word of a directive that is in force around this one.
+    fn word(&self, name: &str) -> Option<&'a str> {
+        let level = level_with(&self.around, name)?;
+        let mut nodes = level.simple().filter(|it| it.is_simple(name));
+        nodes.next()?.directive.argument(0)
     }
 
     /// Returns the lines that have to be written into a location so that the origin server gets the same `Host` as
@@ -263,8 +265,8 @@ impl<'a> Pass<'a> {
         }
         // nginx leaves out the port that is the scheme's.
         let usual = if scheme == "https://" { ":443" } else { ":80" };
-        let own = host.strip_suffix(usual).unwrap_or(host);
-        Ok(Some((location, format!("proxy_set_header Host {own}"))))
+        let hostname = host.strip_suffix(usual).unwrap_or(host);
+        Ok(Some((location, format!("proxy_set_header Host {hostname}"))))
     }
 
     /// Returns the default of `proxy_redirect`, which is made from the address in `proxy_pass`.
@@ -299,8 +301,7 @@ fn passes<'a>(around: &mut Chain<'a>, found: &mut Vec<Pass<'a>>) {
     let Some(&block) = around.last() else { return };
     for node in &block.children {
         if node.is_simple("proxy_pass") {
-            let around = around.clone();
-            found.push(Pass { around, node });
+            found.push(Pass { around: around.clone(), node });
         }
         around.push(node);
         passes(around, found);
@@ -311,10 +312,7 @@ fn passes<'a>(around: &mut Chain<'a>, found: &mut Vec<Pass<'a>>) {
 /// Returns the `proxy_set_header` directly in a block for a header; `name` is in lower case.
 pub(super) fn header<'a>(level: &'a Node<'a>, name: &str) -> Option<&'a Node<'a>> {
     let mut headers = level.simple().filter(|node| node.is_simple("proxy_set_header"));
-    headers.find(|node| {
-        let own = node.directive.argument(0).unwrap_or_default();
-        own.eq_ignore_ascii_case(name)
-    })
+    headers.find(|node| node.directive.argument(0).unwrap_or_default().eq_ignore_ascii_case(name))
 }
 
 /// Returns true if an origin server is an address, and not a name that is looked up.
@@ -347,18 +345,18 @@ fn group_name(host: &str, names: &BTreeSet<String>, groups: &BTreeMap<String, St
     if !has_port(host) {
         return host.to_owned();
     }
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '-' }
-    };
     let last = match host.strip_prefix("unix:") {
         Some(path) => path.rsplit('/').next().unwrap_or(path),
         None => host,
     };
-    let name: String = last.chars().map(plain).collect();
-    let name = name.trim_matches('-').to_owned();
-    let is_taken = |name: &String| {
-        names.contains(&name.to_ascii_lowercase()) || groups.values().any(|group| group == name)
-    };
-    let others = (2..).map(|nth| format!("{name}-{nth}"));
-    std::iter::once(name.clone()).chain(others).find(|name| !is_taken(name)).unwrap_or(name)
+    let plain =
+        last.replace(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-' | '_'), "-");
+    let name = plain.trim_matches('-').to_owned();
+    std::iter::once(name.clone())
+        .chain((2..).map(|nth| format!("{name}-{nth}")))
+        .find(|name| {
+            !names.contains(&name.to_ascii_lowercase())
+                && !groups.values().any(|group| group == name)
+        })
+        .unwrap_or(name)
 }

@@ -46,14 +46,14 @@ impl<'a> Planner<'a> {
         };
         if let Some(other) = self.nodes.iter().find_map(|node| self.other_use(node, name)) {
             let Node { file, directive, .. } = other;
-            let what = format!(
+            let message = format!(
                 "`{}` would change `${name}`, which `{}` in line {} of {} uses too",
                 writing.row.id,
                 directive.name.text,
                 directive.line,
                 self.source.files[*file].path.display()
             );
-            return Err(error_at(self.source, set.file, set.directive, what).hint(format!(
+            return Err(error_at(self.source, set.file, set.directive, message).hint(format!(
                 "write `map $http_upgrade ${name}_kept {{ default upgrade; '' ''; }}` in `http`, and \
                  `proxy_set_header Connection ${name}_kept` here"
             )));
@@ -66,10 +66,6 @@ impl<'a> Planner<'a> {
     /// without that header; None if it does not give `close`.
     fn not_closing(&self, map: &Node<'_>) -> Option<Splice> {
         let entries = self.entries(map.file, map.directive);
-        let closes = |entry: &Directive| {
-            let value = entry.argument(0);
-            value.is_some_and(|value| value.eq_ignore_ascii_case("close"))
-        };
         let find = |name: &str| entries.iter().find(|(_, entry)| entry.is(name));
         match find("") {
             Some((file, entry)) if closes(entry) => {
@@ -84,8 +80,12 @@ impl<'a> Planner<'a> {
             Some(_) => None,
             None => {
                 let (file, default) = find("default").filter(|(_, entry)| closes(entry))?;
-                let place = place::below(&self.source.files[*file].text, default, "'' ''");
-                Some(Splice { file: *file, range: place.at..place.at, text: place.text })
+                let insertion = place::below(&self.source.files[*file].text, default, "'' ''");
+                Some(Splice {
+                    file: *file,
+                    range: insertion.at..insertion.at,
+                    text: insertion.text,
+                })
             }
         }
     }
@@ -113,12 +113,11 @@ impl<'a> Planner<'a> {
     /// Returns a directive that uses a variable for something else than the header `Connection`.
     fn other_use(&self, node: &'a Node<'a>, name: &str) -> Option<&'a Node<'a>> {
         let directive = node.directive;
-        let is_definition = |at: usize| directive.is("map") && at == 1;
         let is_connection = directive.is("proxy_set_header")
             && directive.argument(0).is_some_and(|it| it.eq_ignore_ascii_case("connection"));
         let mut words = directive.words().enumerate();
-        let in_words =
-            !is_connection && words.any(|(at, word)| !is_definition(at) && mentions(word, name));
+        let in_words = !is_connection
+            && words.any(|(at, word)| !(directive.is("map") && at == 1) && mentions(word, name));
         let in_block = directive.block.as_ref().is_some_and(|block| match block.language {
             Language::Directives => false,
             Language::Lua => {
@@ -156,11 +155,16 @@ fn is_of_name(c: char) -> bool {
 
 /// Returns true if a word contains a variable.
 fn mentions(word: &str, name: &str) -> bool {
-    word.split('$').skip(1).any(|rest| {
-        let rest = rest.strip_prefix('{').unwrap_or(rest);
-        let behind = rest.strip_prefix(name);
+    word.split('$').skip(1).any(|tail| {
+        let bare = tail.strip_prefix('{').unwrap_or(tail);
+        let behind = bare.strip_prefix(name);
         behind.is_some_and(|behind| !behind.starts_with(is_of_name))
     })
+}
+
+/// Returns true if an entry of a map closes the connection.
+fn closes(entry: &Directive) -> bool {
+    entry.argument(0).is_some_and(|value| value.eq_ignore_ascii_case("close"))
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
 use weir_configuration::document::{self, Dialect};
-use weir_model::study::AskSpec;
 
 use super::{all_must_be, ask, must_be};
-use crate::support::{must_have, source};
+use crate::support::{make_source, must_have};
 
 /// Checks that listeners in files that are not read are named if there are no others.
 #[test]
 fn listeners_that_envoy_discovers_are_named() {
     let text =
         "dynamic_resources: {lds_config: {path_config_source: {path: /etc/envoy/lds.yaml}}}\n";
-    let source = source("envoy.yaml", text);
+    let source = make_source("envoy.yaml", text);
     let error = document::asked(&source, Dialect::Envoy, &ask("")).unwrap_err();
     must_have(error.hint.unwrap(), &["listeners of `lds_config` are not read"]);
 }
@@ -82,10 +81,9 @@ static_resources:
 
 #[test]
 fn envoy_chooses_by_chain_domain_and_route() {
-    let source = source("envoy.yaml", ENVOY);
-    let look_up = |ask: &AskSpec| document::asked(&source, Dialect::Envoy, ask);
+    let source = make_source("envoy.yaml", ENVOY);
     all_must_be(
-        &look_up,
+        &|ask| document::asked(&source, Dialect::Envoy, ask),
         "
             => 0.0.0.0:8080 | virtual host any | route with prefix / | passes it on
             :8080 /h => 0.0.0.0:8080 | virtual host any | route with prefix / | passes it on
@@ -105,9 +103,10 @@ fn envoy_chooses_by_chain_domain_and_route() {
             tls :443 c.other => 47:5 a request for `/` with the host `c.other` at 0.0.0.0:443 (TLS): no filter chain takes the name `c.other`
         ",
     );
-    let found = look_up(&ask(":8080 shop.example /api/x")).unwrap().remove(0);
+    let spec = ask(":8080 shop.example /api/x");
+    let answer = document::asked(&source, Dialect::Envoy, &spec).unwrap().remove(0);
     let pointer = "/static_resources/listeners/2/filter_chains/0/filters/0/typed_config/route_config/virtual_hosts/1";
-    assert_eq!(found.server.unwrap().pointer, pointer);
+    assert_eq!(answer.server.unwrap().pointer, pointer);
 }
 
 /// Uses routes in the form that programs write for gateways.
@@ -129,7 +128,7 @@ fn envoy_chooses_by_headers_and_shares_of_requests() {
               matcher: {on_no_match: {action: {}}}
             - name: shop"#,
     );
-    let source = source("envoy.yaml", &text);
+    let source = make_source("envoy.yaml", &text);
     let any = |rest: &str| format!("0.0.0.0:8080 | virtual host any | {rest}");
     let unknown = "does what the configuration alone does not say";
     let nothing = "35:15 a request for `/mine` with the host `weir.test` at 0.0.0.0:8080: virtual host any has no route for it";
@@ -150,10 +149,12 @@ fn envoy_chooses_by_headers_and_shares_of_requests() {
     must_be(&|ask| document::asked(&source, Dialect::Envoy, ask), &cases);
     let names = r#"server_names: ["a.example"]"#;
     let text = ENVOY.replace(names, &format!("{names}, source_type: EXTERNAL"));
-    let source = crate::support::source("envoy.yaml", &text);
+    let source = crate::support::make_source("envoy.yaml", &text);
     let unknown = format!("0.0.0.0:443 | - | - | {unknown}");
-    let asked = |ask: &_| document::asked(&source, Dialect::Envoy, ask);
-    must_be(&asked, &[("tls :443 a.example", &*unknown)]);
+    must_be(
+        &|ask| document::asked(&source, Dialect::Envoy, ask),
+        &[("tls :443 a.example", &*unknown)],
+    );
 }
 
 const CADDY: &str = r#"{"apps": {"http": {"servers": {
@@ -190,7 +191,7 @@ const CADDY: &str = r#"{"apps": {"http": {"servers": {
 
 #[test]
 fn caddy_chooses_by_its_routes() {
-    let source = source("caddy.json", CADDY);
+    let source = make_source("caddy.json", CADDY);
     all_must_be(
         &|ask| document::asked(&source, Dialect::Caddy, ask),
         "
@@ -221,7 +222,7 @@ fn caddy_chooses_by_its_routes() {
 /// The expected status of a load says whether a request is meant to miss.
 #[test]
 fn nothing_need_be_there_where_404_is_right() {
-    let source = source("envoy.yaml", ENVOY);
+    let source = make_source("envoy.yaml", ENVOY);
     let mut missing = ask(":8080 shop.example /none");
     assert!(document::asked(&source, Dialect::Envoy, &missing).is_err());
     missing.requests[0].may_miss = true;
@@ -238,7 +239,7 @@ fn caddy_speaks_tls_for_names_at_any_port() {
   "clear": {"listen": [":8081"], "automatic_https": {"disable": true}, "routes": [{"match": [{"host": ["shop.example"]}], "handle": [{"handler": "reverse_proxy"}]}]}
 }}}}
 "#;
-    let source = source("caddy.json", text);
+    let source = make_source("caddy.json", text);
     must_be(
         &|ask| document::asked(&source, Dialect::Caddy, ask),
         &[
@@ -265,7 +266,7 @@ fn caddy_says_where_it_depends_on_more_than_the_request() {
   {"handle": [{"handler": "file_server"}]}
 ]}}}}}
 "#;
-    let source = source("caddy.json", text);
+    let source = make_source("caddy.json", text);
     must_be(
         &|ask| document::asked(&source, Dialect::Caddy, ask),
         &[
@@ -286,16 +287,16 @@ fn caddy_says_where_it_depends_on_more_than_the_request() {
 fn what_envoy_wants_of_clients_that_a_load_has_not_is_refused() {
     let manager = "v3.HttpConnectionManager\n          route_config:\n            virtual_hosts:\n            - name: any";
     assert!(ENVOY.contains(manager));
-    let what =
+    let ending =
         "at 0.0.0.0:8080: it speaks only HTTP/2 (`codec_type: HTTP2`), and loads speak HTTP/1.1";
     for spelled in ["codec_type: HTTP2", "codecType: 2"] {
         let alone = manager.replace("Manager\n", &format!("Manager\n          {spelled}\n"));
-        let source = source("envoy.yaml", &ENVOY.replace(manager, &alone));
+        let source = make_source("envoy.yaml", &ENVOY.replace(manager, &alone));
         let error = document::asked(&source, Dialect::Envoy, &ask(":8080")).unwrap_err();
-        assert_eq!((error.line, error.what.ends_with(what)), (33, true), "{error}");
+        assert_eq!((error.line, error.what.ends_with(ending)), (33, true), "{error}");
     }
     let demand = "v3.DownstreamTlsContext, require_client_certificate: true}";
-    let source = source("envoy.yaml", &ENVOY.replace("v3.DownstreamTlsContext}", demand));
+    let source = make_source("envoy.yaml", &ENVOY.replace("v3.DownstreamTlsContext}", demand));
     must_be(
         &|ask| document::asked(&source, Dialect::Envoy, ask),
         &[
@@ -317,16 +318,6 @@ fn what_envoy_wants_of_clients_that_a_load_has_not_is_refused() {
 
 #[test]
 fn what_caddy_wants_of_clients_that_a_load_has_not_is_refused() {
-    let with = |policies: &str| {
-        let text = CADDY.replace("[{}]", policies);
-        source("caddy.json", &text)
-    };
-    let refused = |mode: &str| {
-        format!(
-            "a request for `/` with the host `shop.example` at :443 (TLS): clients have to show a certificate \
-             (`client_authentication: {mode}`), and the load has none"
-        )
-    };
     for (policies, mode) in [
         (r#"[{"client_authentication": {"mode": "require"}}]"#, Some("require")),
         (
@@ -345,11 +336,11 @@ fn what_caddy_wants_of_clients_that_a_load_has_not_is_refused() {
             Some("require"),
         ),
     ] {
-        let source = with(policies);
-        let found = document::asked(&source, Dialect::Caddy, &ask("tls shop.example"));
+        let source = make_source("caddy.json", &CADDY.replace("[{}]", policies));
+        let outcome = document::asked(&source, Dialect::Caddy, &ask("tls shop.example"));
         match mode {
-            Some(mode) => assert_eq!(found.unwrap_err().what, refused(mode), "{policies}"),
-            None => assert!(found.is_ok(), "{policies}"),
+            Some(mode) => assert_eq!(outcome.unwrap_err().what, refusal_of(mode), "{policies}"),
+            None => assert!(outcome.is_ok(), "{policies}"),
         }
         let certified = document::asked(&source, Dialect::Caddy, &ask("cert shop.example"));
         assert!(certified.is_ok(), "{policies}");
@@ -357,6 +348,13 @@ fn what_caddy_wants_of_clients_that_a_load_has_not_is_refused() {
     // QUIC alone is no listener for a load.
     let text =
         CADDY.replace(r#""listen": [":8080"]"#, r#""listen": [":8080"], "protocols": ["h3"]"#);
-    let error = document::asked(&source("caddy.json", &text), Dialect::Caddy, &ask(":8080"));
+    let error = document::asked(&make_source("caddy.json", &text), Dialect::Caddy, &ask(":8080"));
     assert_eq!(error.unwrap_err().what, "no server is in clear on port 8080");
+}
+
+fn refusal_of(mode: &str) -> String {
+    format!(
+        "a request for `/` with the host `shop.example` at :443 (TLS): clients have to show a certificate \
+         (`client_authentication: {mode}`), and the load has none"
+    )
 }

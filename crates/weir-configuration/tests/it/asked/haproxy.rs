@@ -2,7 +2,7 @@ use weir_configuration::{Source, haproxy};
 use weir_model::study::AskSpec;
 
 use super::{all_must_be, ask, must_be};
-use crate::support::{must_have, source};
+use crate::support::{make_source, must_have};
 
 const HAPROXY: &str = "\
 defaults
@@ -57,7 +57,7 @@ backend app
 
 #[test]
 fn haproxy_chooses_by_its_rules() {
-    let source = source("haproxy.cfg", HAPROXY);
+    let source = make_source("haproxy.cfg", HAPROXY);
     all_must_be(
         &|ask| haproxy::asked(&source, ask),
         "
@@ -122,7 +122,7 @@ backend app
 
 #[test]
 fn what_haproxy_s_maps_choose_is_not_guessed() {
-    let source = source("haproxy.cfg", CHAINED);
+    let source = make_source("haproxy.cfg", CHAINED);
     all_must_be(
         &|ask| haproxy::asked(&source, ask),
         "
@@ -140,11 +140,7 @@ fn what_haproxy_s_maps_choose_is_not_guessed() {
 /// The proxy's port counts only for loads that name none, and for loads over TLS only if it speaks TLS.
 #[test]
 fn the_port_of_the_proxy_is_weaker_than_the_load_s() {
-    let source: Source = source("haproxy.cfg", HAPROXY);
-    let look_up = |text: &str, port: u16| {
-        let ask = AskSpec { proxy_port: Some(port), ..ask(text) };
-        haproxy::asked(&source, &ask).map(|asked| asked[0].listener.address.clone())
-    };
+    let source: Source = make_source("haproxy.cfg", HAPROXY);
     for (text, port, expected) in [
         ("api.example", 9000, ":9000"),
         (":8080", 8404, ":8080"),
@@ -152,10 +148,10 @@ fn the_port_of_the_proxy_is_weaker_than_the_load_s() {
         ("tls", 8080, ":443"),
         ("", 443, ":8080"),
     ] {
-        assert_eq!(look_up(text, port).as_deref(), Ok(expected), "{text} {port}");
+        assert_eq!(address_of(&source, text, port).as_deref(), Ok(expected), "{text} {port}");
     }
-    must_have(look_up("", 9000).unwrap_err(), &["no rule gives it a backend"]);
-    must_have(look_up("", 81).unwrap_err(), &["on port 81"]);
+    must_have(address_of(&source, "", 9000).unwrap_err(), &["no rule gives it a backend"]);
+    must_have(address_of(&source, "", 81).unwrap_err(), &["on port 81"]);
 }
 
 #[test]
@@ -179,7 +175,7 @@ backend app
     http-request deny if { hdr(X-Blocked) -m reg ^$ }
     server a 192.0.2.1:80
 ";
-    let source = source("haproxy.cfg", conf);
+    let source = make_source("haproxy.cfg", conf);
     must_be(
         &|ask| haproxy::asked(&source, ask),
         &[
@@ -285,7 +281,7 @@ fn a_deny_behind_an_undecided_allow_is_not_certain() {
                 http-request allow if { path_beg /c }\n    http-request deny\n    \
                 redirect location / if { path_end /d }\n    \
                 default_backend app\nbackend app\n    mode http\n    server a 192.0.2.1:80\n";
-    let source = source("haproxy.cfg", text);
+    let source = make_source("haproxy.cfg", text);
     must_be(
         &|ask| haproxy::asked(&source, ask),
         &[
@@ -307,7 +303,7 @@ fn a_host_has_its_port() {
                 use_backend app if { hdr(host) -i www.example.com:8080 }\n    default_backend other\n\
                 backend app\n    mode http\n    server a 192.0.2.1:80\n\
                 backend other\n    mode http\n    server a 192.0.2.2:80\n";
-    let source = source("haproxy.cfg", text);
+    let source = make_source("haproxy.cfg", text);
     must_be(
         &|ask| haproxy::asked(&source, ask),
         &[
@@ -320,13 +316,6 @@ fn a_host_has_its_port() {
 /// Variables in double quotes have the values that earlier lines of `global` have set.
 #[test]
 fn variables_are_what_the_lines_before_have_made_of_them() {
-    let text = |global: &str, bind: &str| {
-        let binds =
-            format!("frontend web\n    mode http\n    bind {bind}\n    default_backend app\n");
-        format!(
-            "global\n    {global}\n{binds}backend app\n    mode http\n    server a 192.0.2.1:80\n"
-        )
-    };
     let answers = "| frontend web | backend app | passes it on";
     let unset = "nothing sets";
     for (global, bind, expected) in [
@@ -352,14 +341,15 @@ fn variables_are_what_the_lines_before_have_made_of_them() {
         ("setenv W 8110", "*:${W}", answers),
         ("setenv W 8110", ":$W", answers),
     ] {
-        let source = source("haproxy.cfg", &text(global, bind));
-        let found = match haproxy::asked(&source, &ask(":8110")) {
+        let source = make_source("haproxy.cfg", &configuration(global, bind));
+        let report = match haproxy::asked(&source, &ask(":8110")) {
             Ok(asked) => super::shown(&asked[0]),
             Err(error) => error.what,
         };
-        assert!(found.contains(expected), "{global}, {bind}: {found}");
+        assert!(report.contains(expected), "{global}, {bind}: {report}");
     }
-    let unset = source("haproxy.cfg", &text("maxconn 9", r#""*:${WEIR_TEST_UNSET}""#));
+    let unset =
+        make_source("haproxy.cfg", &configuration("maxconn 9", r#""*:${WEIR_TEST_UNSET}""#));
     let error = haproxy::asked(&unset, &ask(":8110")).unwrap_err();
     assert_eq!(
         (&*error.what, error.line, error.column),
@@ -377,11 +367,11 @@ fn variables_are_what_the_lines_before_have_made_of_them() {
 
 #[test]
 fn what_haproxy_wants_of_clients_that_a_load_has_not_is_refused() {
-    let rest = "frontend web\n    bind :443 ssl crt a verify required ca-file b\n    bind :80 proto h2\n    \
+    let proxies = "frontend web\n    bind :443 ssl crt a verify required ca-file b\n    bind :80 proto h2\n    \
                 bind :81\n    http-request deny if { path /own } !{ ssl_c_used }\n    default_backend app\n\
                 backend app\n    server a 192.0.2.1:80\n";
-    let text = format!("defaults\n    mode http\n{rest}");
-    let source = source("haproxy.cfg", &text);
+    let text = format!("defaults\n    mode http\n{proxies}");
+    let source = make_source("haproxy.cfg", &text);
     must_be(
         &|ask| haproxy::asked(&source, ask),
         &[
@@ -400,4 +390,19 @@ fn what_haproxy_wants_of_clients_that_a_load_has_not_is_refused() {
             ("cert /own", ":443 | frontend web | backend app | passes it on"),
         ],
     );
+}
+
+/// Returns the address of the listener that a load asks if the proxy's own port is given too.
+fn address_of(
+    source: &Source,
+    text: &str,
+    port: u16,
+) -> Result<String, weir_configuration::ConfigurationError> {
+    let ask = AskSpec { proxy_port: Some(port), ..ask(text) };
+    haproxy::asked(source, &ask).map(|asked| asked[0].listener.address.clone())
+}
+
+fn configuration(global: &str, bind: &str) -> String {
+    let binds = format!("frontend web\n    mode http\n    bind {bind}\n    default_backend app\n");
+    format!("global\n    {global}\n{binds}backend app\n    mode http\n    server a 192.0.2.1:80\n")
 }

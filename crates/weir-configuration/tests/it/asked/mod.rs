@@ -4,7 +4,7 @@ mod documents;
 mod haproxy;
 mod nginx;
 
-use weir_configuration::{Asked, ConfigurationError};
+use weir_configuration::{ConfigurationError, RequestOutcome};
 use weir_model::study::{AskSpec, RequestedSpec};
 
 /// Parses the short form of a load: `tls`, `cert` for a client with a certificate, `:8080` for a port, `shop.example`
@@ -32,34 +32,35 @@ pub(crate) fn ask(text: &str) -> AskSpec {
 }
 
 /// Formats an answer: `*:80 | server shop | location / | passes it on`; parts on the way stand before the server.
-fn shown(asked: &Asked) -> String {
-    let spot = |spot: &Option<weir_configuration::Spot>| {
-        spot.as_ref().map_or("-", |it| &it.name).to_owned()
-    };
-    let Asked { listener, past, through, server, location, answer, .. } = asked;
+fn shown(asked: &RequestOutcome) -> String {
+    let RequestOutcome { listener, past, through, server, location, answer, .. } = asked;
     let past: String = past.iter().map(|it| format!("past {}: ", it.name)).collect();
     let through: String = through.iter().map(|it| format!("{} → ", it.name)).collect();
     format!(
         "{} | {past}{through}{} | {} | {answer}",
         listener.address,
-        spot(server),
-        spot(location)
+        name_of(server),
+        name_of(location)
     )
 }
 
-type LookUp<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<Asked>, ConfigurationError>;
+fn name_of(spot: &Option<weir_configuration::Spot>) -> &str {
+    spot.as_ref().map_or("-", |spot| &spot.name)
+}
+
+type LookUp<'a> = &'a dyn Fn(&AskSpec) -> Result<Vec<RequestOutcome>, ConfigurationError>;
 
 /// Checks the answer of each load, or the place and words of its error; `…` stands for the rest.
 #[track_caller]
 fn must_be(look_up: LookUp<'_>, cases: &[(&str, &str)]) {
     for (text, expected) in cases {
-        let found = match look_up(&ask(text)) {
+        let report = match look_up(&ask(text)) {
             Ok(asked) => shown(&asked[0]),
             Err(error) => format!("{}:{} {}", error.line, error.column, error.what),
         };
         match expected.strip_suffix('…') {
-            Some(begin) => assert!(found.starts_with(begin), "{text}: {found}"),
-            None => assert_eq!(found, *expected, "{text}"),
+            Some(begin) => assert!(report.starts_with(begin), "{text}: {report}"),
+            None => assert_eq!(report, *expected, "{text}"),
         }
     }
 }

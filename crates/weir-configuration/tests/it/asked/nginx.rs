@@ -1,7 +1,7 @@
 use weir_configuration::{Answer, nginx};
 
 use super::{all_must_be, ask, must_be};
-use crate::support::source;
+use crate::support::make_source;
 
 const NGINX: &str = "\
 events { }
@@ -45,7 +45,7 @@ http {
 
 #[test]
 fn nginx_chooses_by_server_name_and_location() {
-    let source = source("nginx.conf", NGINX);
+    let source = make_source("nginx.conf", NGINX);
     all_must_be(
         &|ask| nginx::asked(&source, ask, ""),
         r"
@@ -79,11 +79,6 @@ fn nginx_chooses_by_server_name_and_location() {
 
 #[test]
 fn a_host_that_no_server_of_nginx_has_is_refused_unless_the_default_is_for_all() {
-    let conf = |name: &str| {
-        format!(
-            "events {{ }}\nhttp {{\n    server {{ listen 80; server_name {name}; location / {{ proxy_pass http://192.0.2.1; }} }}\n}}\n"
-        )
-    };
     for (name, expected) in [
         ("_", "80 | server _ | location / | passes it on"),
         (
@@ -91,7 +86,10 @@ fn a_host_that_no_server_of_nginx_has_is_refused_unless_the_default_is_for_all()
             "3:5 a request for `/` with the host `b.example` at 80: no server there has the name `b.example`; the names there are a.example",
         ),
     ] {
-        let source = source("nginx.conf", &conf(name));
+        let text = format!(
+            "events {{ }}\nhttp {{\n    server {{ listen 80; server_name {name}; location / {{ proxy_pass http://192.0.2.1; }} }}\n}}\n"
+        );
+        let source = make_source("nginx.conf", &text);
         must_be(&|ask| nginx::asked(&source, ask, ""), &[("b.example", expected)]);
         // Whoever names nobody gets the default.
         assert!(nginx::asked(&source, &ask(""), "").is_ok(), "{name}");
@@ -171,7 +169,7 @@ http {
 
 #[test]
 fn rewrites_variables_and_headers_are_followed_as_far_as_the_load_decides_them() {
-    let source = source("nginx.conf", FRONTS);
+    let source = make_source("nginx.conf", FRONTS);
     let cases = [
         (":81", r"location ~ ^/index\.php(/|$) | passes it on"),
         (":81 /a?b=c", r"location ~ ^/index\.php(/|$) | passes it on"),
@@ -210,11 +208,7 @@ fn rewrites_variables_and_headers_are_followed_as_far_as_the_load_decides_them()
 #[test]
 fn listeners_of_nginx_are_found_through_includes() {
     let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    };
+    let write = |name: &str, text: &str| write_below(folder.path(), name, text);
     write("nginx.conf", "events { }\nhttp { include conf.d/*.conf; include sites-enabled/*; }\n");
     write("conf.d/10-log.conf", "access_log off;\nmap $uri $gone { include gone.map; }\n");
     write("gone.map", "/gone 1;\n");
@@ -229,13 +223,13 @@ fn listeners_of_nginx_are_found_through_includes() {
     write("proxy.conf", "proxy_pass http://192.0.2.1;\n");
     let user = nginx::read(&folder.path().join("nginx.conf"), None).unwrap();
     for (text, file, line, port) in [("", "b-clear", 1, 80), ("tls", "a-tls", 2, 443)] {
-        let asked = nginx::asked(&user, &ask(text), "").unwrap().remove(0);
-        assert!(asked.listener.file.ends_with(file), "{asked:?}");
-        assert_eq!((asked.listener.line, asked.listener.port), (line, Some(port)));
-        assert_eq!(asked.location.unwrap().name, "location /");
+        let answer = nginx::asked(&user, &ask(text), "").unwrap().remove(0);
+        assert!(answer.listener.file.ends_with(file), "{answer:?}");
+        assert_eq!((answer.listener.line, answer.listener.port), (line, Some(port)));
+        assert_eq!(answer.location.unwrap().name, "location /");
     }
-    let asked = nginx::asked(&user, &ask(":80 /gone"), "").unwrap();
-    assert_eq!(asked[0].answer, Answer::Returns(410));
+    let answers = nginx::asked(&user, &ask(":80 /gone"), "").unwrap();
+    assert_eq!(answers[0].answer, Answer::Returns(410));
 }
 
 /// A load whose role answers from files prefers a listener with files.
@@ -243,7 +237,7 @@ fn listeners_of_nginx_are_found_through_includes() {
 fn the_role_counts_where_nothing_is_named() {
     let conf = "events { }\nhttp {\n    server { listen 80; location / { proxy_pass http://192.0.2.1; } }\n    \
                 server { listen 81; root /srv; }\n    server { listen 82; return 204; }\n}\n";
-    let source = source("nginx.conf", conf);
+    let source = make_source("nginx.conf", conf);
     all_must_be(
         &|ask| nginx::asked(&source, ask, ""),
         "
@@ -276,7 +270,7 @@ fn what_sends_a_request_on_or_does_not_is_followed() {
          server {{ listen 81; deny all; auth_basic a; location / {{ {pass} }} \
          location /open {{ allow 192.0.2.0/24; deny all; auth_basic off; {pass} }} }}\n}}\n"
     );
-    let source = source("nginx.conf", &conf);
+    let source = make_source("nginx.conf", &conf);
     all_must_be(
         &|ask| nginx::asked(&source, ask, ""),
         "
@@ -308,7 +302,7 @@ fn what_nginx_wants_of_clients_that_a_load_has_not_is_refused() {
                 location / { if ($ssl_client_verify != SUCCESS) { return 403; } proxy_pass http://192.0.2.1; } }\n    \
                 server { listen 50051; location / { grpc_pass grpc://192.0.2.1; } }\n    \
                 server { listen 50051 http2; server_name g.example; location / { grpc_pass grpc://192.0.2.1; } }\n}\n";
-    let source = source("nginx.conf", text);
+    let source = make_source("nginx.conf", text);
     let certificate = "3:5 a request for `/` with the host `a.example` at 443 (TLS): clients have to show a certificate (`ssl_verify_client on`), and the load has none";
     let alone = "8:27 a request for `/` with the host `weir.test` at 50051: it speaks only HTTP/2 (`listen 50051 http2`), and loads speak HTTP/1.1";
     let both = "50051 | server | location / | passes it on";
@@ -350,7 +344,7 @@ fn servers_of_stream_that_lead_to_a_listener_are_named() {
         ("server { listen 443; proxy_timeout 8443; proxy_pass 192.0.2.1:443; }", alone),
     ] {
         let text = format!("events {{ }}\nstream {{ {stream} }}\n{http}");
-        let source = source("nginx.conf", &text);
+        let source = make_source("nginx.conf", &text);
         must_be(&|ask| nginx::asked(&source, ask, ""), &[("tls :8443", expected)]);
     }
 }
@@ -358,12 +352,6 @@ fn servers_of_stream_that_lead_to_a_listener_are_named() {
 /// Covers compression in `http`, in the server and in locations, for loads that do not accept it.
 #[test]
 fn compression_that_somebody_wrote_for_it_is_told_where_it_is_not_asked_for() {
-    let conf = |[http, server, outer, inner]: [&str; 4]| {
-        format!(
-            "events {{ }}\nhttp {{\n{http}\nserver {{\nlisten 80;\n{server}\nlocation / {{\n{outer}\nproxy_pass http://192.0.2.1;\n\
-             location /in {{\n{inner}\nproxy_pass http://192.0.2.1;\n}}\n}}\n}}\n}}\n"
-        )
-    };
     #[rustfmt::skip]
     let cases = [
         // As Debian's file has it, and as one that was thought about.
@@ -380,9 +368,22 @@ fn compression_that_somebody_wrote_for_it_is_told_where_it_is_not_asked_for() {
         (["", "gzip on;", "", ""], "Accept-Encoding={{line:codings}}", None),
     ];
     for (texts, asks, line) in cases {
-        let source = source("nginx.conf", &conf(texts));
-        let asked = nginx::asked(&source, &ask(asks), "").expect("it listens");
-        let found = asked[0].compressed.as_ref();
-        assert_eq!(found.map(|spot| spot.line), line, "{texts:?} {asks}");
+        let source = make_source("nginx.conf", &compressing(texts));
+        let answers = nginx::asked(&source, &ask(asks), "").expect("it listens");
+        let gzip = answers[0].compressed.as_ref();
+        assert_eq!(gzip.map(|spot| spot.line), line, "{texts:?} {asks}");
     }
+}
+
+fn write_below(folder: &std::path::Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+fn compressing([http, server, outer, inner]: [&str; 4]) -> String {
+    format!(
+        "events {{ }}\nhttp {{\n{http}\nserver {{\nlisten 80;\n{server}\nlocation / {{\n{outer}\nproxy_pass http://192.0.2.1;\n\
+         location /in {{\n{inner}\nproxy_pass http://192.0.2.1;\n}}\n}}\n}}\n}}\n"
+    )
 }

@@ -10,10 +10,11 @@ use weir_configuration::{Pem, Source, Surroundings};
 use super::{Users, all, named};
 use crate::support::{
     LISTEN, ORIGIN, Running, TLS_LISTEN, at_port, checked, for_host, free_address, has, located,
-    must_have, of_a_test, origin, prefix, source, surroundings, text, with_tls, write,
+    make_prefix, make_source, make_surroundings, must_have, of_a_test, origin, text, with_tls,
+    write,
 };
 
-fn program(dialect: Dialect) -> PathBuf {
+fn find_program(dialect: Dialect) -> PathBuf {
     match dialect {
         Dialect::Envoy => located("envoy"),
         Dialect::Caddy => located("caddy"),
@@ -30,14 +31,14 @@ fn adapt(source: &Source, dialect: Dialect, surroundings: &Surroundings<'_>) -> 
 
 /// Makes a copy and checks it with the proxy's own checker.
 pub(super) fn checked_copy(name: &str, source: &Source, dialect: Dialect) {
-    let prefix = prefix();
+    let prefix = make_prefix();
     let surroundings = if name.starts_with("tls") {
         with_tls(prefix.path())
     } else {
         for_host(of_a_test(prefix.path()), "example.com")
     };
     let main = write(&adapt(source, dialect, &surroundings), prefix.path());
-    let program = program(dialect);
+    let program = find_program(dialect);
     if !has(&program) {
         return;
     }
@@ -63,15 +64,15 @@ fn the_checkers_accept_copies_of_all() {
 fn copies_touch_nothing_of_the_users() {
     for name in all() {
         let users = Users::new(name);
-        let prefix = prefix();
+        let prefix = make_prefix();
         let surroundings = for_host(of_a_test(prefix.path()), "example.com");
         let copy = adapt(&users.read(), users.dialect, &surroundings);
         let words = "socket_address: { address: 0.0.0.0|10.0.0.1|10.0.0.2|192.0.2.|/var/log|/var/lib|\
                      service1.example|www.example.com|:2019|\":8080\"|10.1.2.3|10000|_DNS|\
                      backend.example.com:";
         for line in text(&copy).lines().map(|line| line.split(" #").next().unwrap()) {
-            let found = words.split('|').find(|word| line.contains(word));
-            assert_eq!(found, None, "{name}: {line}");
+            let leak = words.split('|').find(|word| line.contains(word));
+            assert_eq!(leak, None, "{name}: {line}");
         }
     }
 }
@@ -80,13 +81,13 @@ fn copies_touch_nothing_of_the_users() {
 fn copies_run_and_ask_the_origin_server() {
     for name in all() {
         let users = Users::new(name);
-        let program = program(users.dialect);
+        let program = find_program(users.dialect);
         if !has(&program) || name == "many.yaml" {
             continue;
         }
-        let prefix = prefix();
+        let prefix = make_prefix();
         let (listen, origin) = (free_address(), origin());
-        let surroundings = surroundings(prefix.path(), listen, origin);
+        let surroundings = make_surroundings(prefix.path(), listen, origin);
         let surroundings = for_host(surroundings, "example.com");
         let copy = adapt(&users.read(), users.dialect, &surroundings);
         let main = write(&copy, prefix.path());
@@ -155,12 +156,12 @@ fn a_port_chooses_the_listener() {
     // Where the copy speaks TLS is not the port that the user has for HTTP.
     let http = "\"http\":{\"http_port\":7003,\"servers\"";
     let at_http = users.files[0].text.replace("\"http\":{\"servers\"", http);
-    let copy = adapt_caddy(&source("shop.json", &at_http), &surroundings).unwrap();
+    let copy = adapt_caddy(&make_source("shop.json", &at_http), &surroundings).unwrap();
     assert_eq!(value(&copy, "/apps/http/http_port"), json!(80));
     let listen = "\"listen\":[\":443\"]";
     let off = format!("\"automatic_https\": {{\"disable\": true}}, {listen}");
-    let users = users.files[0].text.replace(listen, &off);
-    let error = adapt_caddy(&source("shop.json", &users), &surroundings).unwrap_err();
+    let without_https = users.files[0].text.replace(listen, &off);
+    let error = adapt_caddy(&make_source("shop.json", &without_https), &surroundings).unwrap_err();
     assert_eq!(error.what, "no server has tls_connection_policies");
 }
 
@@ -180,7 +181,7 @@ static_resources:
           eventLogPath: /var/log/envoy/sink.log
 clusterManager: {outlierDetection: {eventLogPath: /var/log/envoy/outliers.log}}
 ";
-    let source = source("envoy.yaml", bootstrap);
+    let source = make_source("envoy.yaml", bootstrap);
     let copy = adapt(&source, Dialect::Envoy, &of_a_test(Path::new("/p")));
     assert!(!text(&copy).contains("/var/log"), "{}", text(&copy));
     for log in 0..3 {
@@ -196,7 +197,7 @@ fn constants_of_envoy_are_taken_in_any_case() {
             "static_resources:\n  listeners:\n  - address: {{socket_address: {{address: 0.0.0.0, port_value: 80}}}}\n  \
              clusters:\n  - name: a\n    type: {kind}\n    load_assignment: {{cluster_name: a}}\n"
         );
-        let source = source("envoy.yaml", &bootstrap);
+        let source = make_source("envoy.yaml", &bootstrap);
         let copy = adapt(&source, Dialect::Envoy, &of_a_test(Path::new("/p")));
         assert!(text(&copy).contains("type: STATIC"), "{}", text(&copy));
     }
@@ -218,7 +219,7 @@ fn checks_and_destinations_of_envoy_fit_the_trial() {
     {"interval": "1s", "grpc_health_check": {"service_name": "a"}}
   ]}]
 }}"#;
-    let source = source("envoy.json", bootstrap);
+    let source = make_source("envoy.json", bootstrap);
     let copy = adapt(&source, Dialect::Envoy, &of_a_test(Path::new("/p")));
     let cluster = "/static_resources/clusters/0/health_checks";
     let chains = "/static_resources/listeners/filter_chains";
@@ -295,7 +296,7 @@ fn caddy_keeps_logs_and_asks_where_the_copy_is() {
   }
 }
 "#;
-    let source = source("caddy.json", document);
+    let source = make_source("caddy.json", document);
     let copy = adapt(&source, Dialect::Caddy, &of_a_test(Path::new("/p")));
     for gone in ["/srv/", "/var/log", "8081", "10.0.0."] {
         assert!(!text(&copy).contains(gone), "{gone}: {}", text(&copy));

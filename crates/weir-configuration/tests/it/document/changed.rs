@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use weir_configuration::document::{self, Dialect};
-use weir_configuration::{Source, Wanted};
+use weir_configuration::{Source, WantedSetting};
 use weir_parameters::Parameter;
 
 use super::{Users, all, named, set};
-use crate::support::{must_have, row, source, text};
+use crate::support::{make_source, must_have, row, text};
 
 fn integer(context: &str, at: &str) -> Parameter {
     value(r#"{"integer": {"min": 0, "max": 1000000}}"#, context, at, "{value}")
@@ -33,7 +33,7 @@ fn optional(context: &str, at: &str, text: &str) -> Parameter {
 }
 
 fn change(source: &Source, dialect: Dialect, row: &Parameter, level: &str) -> Source {
-    let wanted = [Wanted { row, level }];
+    let wanted = [WantedSetting { row, level }];
     document::change(source, dialect, &wanted).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -71,27 +71,29 @@ fn only_the_value_changes() {
 
 #[test]
 fn what_is_missing_is_made_in_the_documents_style() {
-    let row = || integer("bootstrap", "/overload_manager/a/b");
-    let grpc = || integer("route", "/max_stream_duration/grpc");
     let rows = [
         (
             "plain.json",
-            row(),
+            overload_row(),
             "    },\n    \"overload_manager\": {\n        \"a\": {\n            \
                                \"b\": 7\n        }\n    }\n}\n\0",
         ),
-        ("dense.json", row(), "}, \"overload_manager\": {\"a\": {\"b\": 7}}}\0"),
+        ("dense.json", overload_row(), "}, \"overload_manager\": {\"a\": {\"b\": 7}}}\0"),
         // Comments behind the last value stay there.
         (
             "front.yaml",
-            row(),
+            overload_row(),
             "port_value: 443\noverload_manager:\n  a:\n    b: 7\n    # the end of the clusters\n\0",
         ),
-        ("front-crlf.yaml", row(), "port_value: 443\r\noverload_manager:\r\n  a:\r\n    b: 7\r\n"),
-        ("front.yaml", grpc(), "timeout: 0.25s, max_stream_duration: { grpc: 7 } }\n"),
+        (
+            "front-crlf.yaml",
+            overload_row(),
+            "port_value: 443\r\noverload_manager:\r\n  a:\r\n    b: 7\r\n",
+        ),
+        ("front.yaml", grpc_row(), "timeout: 0.25s, max_stream_duration: { grpc: 7 } }\n"),
         (
             "front.yaml",
-            grpc(),
+            grpc_row(),
             "cluster: service2\n                  max_stream_duration:\n                    \
                                 grpc: 7\n",
         ),
@@ -149,14 +151,14 @@ fn an_anchors_value_changes_with_all_its_aliases() {
     }
     // An alias alone becomes a value of its own.
     let at = "/static_resources/clusters/1/dns_refresh_rate";
-    let refresh = set(&source("a.yaml", &before), at, Some("\"9s\""));
+    let refresh = set(&make_source("a.yaml", &before), at, Some("\"9s\""));
     let expected = before.replace("dns_refresh_rate: *connect", "dns_refresh_rate: 9s");
     assert_eq!(text(&refresh), expected);
 }
 
 #[track_caller]
 fn must_become(name: &str, before: &str, at: &str, value: Option<&str>, after: &str) {
-    assert_eq!(text(&set(&source(name, before), at, value)), after, "{before}");
+    assert_eq!(text(&set(&make_source(name, before), at, value)), after, "{before}");
 }
 
 #[test]
@@ -236,13 +238,13 @@ fn kinds_of_values_replace_each_other() {
 fn a_context_of_another_proxy_is_refused() {
     let users = Users::new("shop.json");
     let row = &integer("cluster", "/x");
-    let wanted = [Wanted { row, level: "1" }];
+    let wanted = [WantedSetting { row, level: "1" }];
     let error = document::change(&users.read(), users.dialect, &wanted).unwrap_err();
-    let what = "`row` is written into `cluster`, which is no part of Caddy's configuration";
-    assert_eq!(error.what, what);
+    let message = "`row` is written into `cluster`, which is no part of Caddy's configuration";
+    assert_eq!(error.what, message);
 }
 
-fn rows(name: &str, dialect: Dialect) -> Vec<(Parameter, [&'static str; 2])> {
+fn list_rows(name: &str, dialect: Dialect) -> Vec<(Parameter, [&'static str; 2])> {
     let switch = ["off", "on"];
     let mut rows = match dialect {
         Dialect::Envoy => vec![
@@ -275,8 +277,8 @@ fn rows(name: &str, dialect: Dialect) -> Vec<(Parameter, [&'static str; 2])> {
 fn the_checkers_accept_all_changes_together() {
     for name in all() {
         let users = Users::new(name);
-        let rows = rows(name, users.dialect);
-        let wanted = rows.iter().map(|(row, [_, level])| Wanted { row, level });
+        let rows = list_rows(name, users.dialect);
+        let wanted = rows.iter().map(|(row, [_, level])| WantedSetting { row, level });
         let wanted: Vec<_> = wanted.collect();
         let changed = document::change(&users.read(), users.dialect, &wanted).unwrap();
         let again = document::change(&changed, users.dialect, &wanted).unwrap();
@@ -294,7 +296,7 @@ proptest! {
         first in 0usize..2,
     ) {
         let users = Users::new(name);
-        let rows = rows(name, users.dialect);
+        let rows = list_rows(name, users.dialect);
         let (row, levels) = &rows[which % rows.len()];
         // Other keys may stand behind this one in the user's file; from here on it is the last.
         let start = change(&users.read(), users.dialect, row, levels[1 - first]);
@@ -309,7 +311,7 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "(\\{|\\}|\\[|\\]|a|b|: ?|, |- |\n|  |\"|'|#|&x |\\*x|1|\\||é){0,24}") {
         for name in ["a.yaml", "a.json"] {
-            let source = source(name, &text);
+            let source = make_source(name, &text);
             let format = Dialect::Envoy.format(name.as_ref());
             let edit = document::Edit { at: document::Pointer::parse("/a/b"), value: Some("77".into()) };
             match document::set(&source, format, std::slice::from_ref(&edit)) {
@@ -332,26 +334,14 @@ fn an_item_that_a_row_names_comes_and_goes_with_its_list() {
     let effective = r#"{"value": {"context": "hcm", "at": "/access_log/0/name"}}"#;
     let row = crate::support::row(r#""switch""#, effective, writes);
     let hcm = "\"@type\": a.HttpConnectionManager, \"stat_prefix\": web";
-    let document = |hcm: &str| {
-        format!(
-            "static_resources:\n  listeners:\n  - filter_chains:\n    - filters:\n      - typed_config: \
-             {{{hcm}}}\n"
-        )
-    };
-    let set = |text: &str, level: &str| {
-        let source = crate::support::source("envoy.yaml", text);
-        let wanted = [weir_configuration::Wanted { row: &row, level }];
-        let changed = document::change(&source, Dialect::Envoy, &wanted).unwrap();
-        changed.files[0].text.clone()
-    };
-    let without = document(hcm);
-    let with = set(&without, "on");
+    let without = bootstrap_with(hcm);
+    let with = set_level(&row, &without, "on");
     let log =
         r#""access_log": [{"name": "log", "typed_config": {"path": "/var/log/envoy/a.log"}}]"#;
     assert!(with.contains(log), "{with}");
-    assert_eq!(set(&with, "off"), without);
-    let own = document(&format!("{hcm}, access_log: [{{name: mine}}]"));
-    assert_eq!(set(&own, "on"), own, "the user's log keeps its file");
+    assert_eq!(set_level(&row, &with, "off"), without);
+    let logged = bootstrap_with(&format!("{hcm}, access_log: [{{name: mine}}]"));
+    assert_eq!(set_level(&row, &logged, "on"), logged, "the user's log keeps its file");
 }
 
 #[test]
@@ -377,8 +367,31 @@ fn several_keys_of_one_object_go_at_once() {
         for (name, before, expected) in [("a.json", document, in_json), ("a.yaml", block, in_yaml)]
         {
             let format = Dialect::Envoy.format(name.as_ref());
-            let after = document::set(&source(name, before), format, &edits).expect("taken out");
+            let after =
+                document::set(&make_source(name, before), format, &edits).expect("taken out");
             assert_eq!(text(&after), expected, "{gone:?}");
         }
     }
+}
+
+fn overload_row() -> Parameter {
+    integer("bootstrap", "/overload_manager/a/b")
+}
+
+fn grpc_row() -> Parameter {
+    integer("route", "/max_stream_duration/grpc")
+}
+
+fn bootstrap_with(manager: &str) -> String {
+    format!(
+        "static_resources:\n  listeners:\n  - filter_chains:\n    - filters:\n      - typed_config: \
+         {{{manager}}}\n"
+    )
+}
+
+fn set_level(row: &Parameter, text: &str, level: &str) -> String {
+    let source = crate::support::make_source("envoy.yaml", text);
+    let wanted = [weir_configuration::WantedSetting { row, level }];
+    let changed = document::change(&source, Dialect::Envoy, &wanted).unwrap();
+    changed.files[0].text.clone()
 }

@@ -1,12 +1,12 @@
 //! Values that do not belong to a row stay as they are, next to any rows of the catalog.
 
 use weir_configuration::document::{self, Dialect};
-use weir_configuration::{Source, Wanted};
+use weir_configuration::{Source, WantedSetting};
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, Parameter};
 
 use super::{Users, all};
-use crate::support::{must_have, source, text};
+use crate::support::{make_source, must_have, text};
 
 /// Puts settings of the catalog into a document; returns its new text, or the error's message.
 fn settle(name: &str, before: &str, settings: &[(&str, &str)]) -> Result<String, String> {
@@ -16,10 +16,11 @@ fn settle(name: &str, before: &str, settings: &[(&str, &str)]) -> Result<String,
         (Dialect::Envoy, ProxyKind::Envoy)
     };
     let catalog = Catalog::builtin();
-    let row = |id| catalog.get(kind, id).unwrap();
-    let wanted = settings.iter().map(|(id, level)| Wanted { row: row(id), level });
-    let wanted: Vec<Wanted<'_>> = wanted.collect();
-    let after = document::change(&source(name, before), dialect, &wanted)
+    let wanted = settings
+        .iter()
+        .map(|(id, level)| WantedSetting { row: catalog.get(kind, id).unwrap(), level });
+    let wanted: Vec<WantedSetting<'_>> = wanted.collect();
+    let after = document::change(&make_source(name, before), dialect, &wanted)
         .map_err(|error| error.to_string())?;
     let again = document::change(&after, dialect, &wanted).unwrap();
     assert_eq!(text(&again), text(&after), "what is in force is changed again");
@@ -32,21 +33,17 @@ fn an_item_of_a_list_is_the_one_that_a_row_means() {
         |items: &str| format!("overload_manager:\n  resource_monitors:\n{items}\nadmin: {{}}\n");
     let heap =
         "  - name: envoy.resource_monitors.fixed_heap\n    typed_config: {max_heap_size_bytes: 9}";
-    let own = r#"  - name: envoy.resource_monitors.global_downstream_max_connections
+    let monitor = r#"  - name: envoy.resource_monitors.global_downstream_max_connections
     typed_config:
       "@type": type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig
       max_active_downstream_connections: "7""#;
-    let set = |before: &str, level: &str| {
-        let settings = [("max_active_downstream_connections", level)];
-        settle("envoy.yaml", before, &settings).unwrap()
-    };
-    let with = set(&monitors(heap), "7");
-    assert_eq!(with, monitors(&format!("{heap}\n{own}")));
-    assert_eq!(set(&with, "8"), with.replace("\"7\"", "\"8\""));
-    assert_eq!(set(&with, "unlimited"), monitors(heap));
-    let first = monitors(&format!("{own}\n{heap}"));
-    assert_eq!(set(&first, "unlimited"), monitors(heap));
-    let alone = set(&monitors(own), "unlimited");
+    let with = set_connections(&monitors(heap), "7");
+    assert_eq!(with, monitors(&format!("{heap}\n{monitor}")));
+    assert_eq!(set_connections(&with, "8"), with.replace("\"7\"", "\"8\""));
+    assert_eq!(set_connections(&with, "unlimited"), monitors(heap));
+    let first = monitors(&format!("{monitor}\n{heap}"));
+    assert_eq!(set_connections(&first, "unlimited"), monitors(heap));
+    let alone = set_connections(&monitors(monitor), "unlimited");
     assert_eq!(alone, "overload_manager:\n  {}\nadmin: {}\n");
 
     let json = "{\n  \"overload_manager\": {\n    \"resource_monitors\": [\n      {\"name\": \"a\"}\n    ]\n  }\n}\n";
@@ -55,8 +52,8 @@ fn an_item_of_a_list_is_the_one_that_a_row_means() {
     let expected = json.replace("\"a\"}", "\"a\"},\n      {\n        \"name\": \"envoy");
     assert!(with.starts_with(&expected[..expected.find("envoy").unwrap()]), "{with}");
     let unlimited = [("max_active_downstream_connections", "unlimited")];
-    let gone = settle("envoy.json", &with, &unlimited);
-    assert_eq!(gone.as_deref(), Ok(json));
+    let without = settle("envoy.json", &with, &unlimited);
+    assert_eq!(without.as_deref(), Ok(json));
     let empty = "overload_manager: {resource_monitors: []}\n";
     let with = settle("envoy.yaml", empty, &settings).unwrap();
     must_have(with, &["overload_manager: {resource_monitors: [{name: "]);
@@ -64,21 +61,12 @@ fn an_item_of_a_list_is_the_one_that_a_row_means() {
 
 #[test]
 fn limits_are_those_of_all_requests() {
-    let clusters = |thresholds: &str| {
-        format!(
-            "static_resources: {{clusters: [{{name: a, circuit_breakers: {{thresholds: [{thresholds}]}}}}]}}\n"
-        )
-    };
-    let set = |before: &str| {
-        let settings = [("max_connections", "7"), ("max_requests", "8")];
-        settle("envoy.yaml", &clusters(before), &settings).unwrap()
-    };
     let high = "{priority: HIGH, max_connections: 3}";
     let new = format!("{high}, {{max_connections: 7, max_requests: 8}}");
-    assert_eq!(set(high), clusters(&new));
+    assert_eq!(set_limits(high), clusters_with(&new));
     let both = format!("{high}, {{priority: DEFAULT, max_connections: 5}}");
     let changed = both.replace("s: 5", "s: 7, max_requests: 8");
-    assert_eq!(set(&both), clusters(&changed));
+    assert_eq!(set_limits(&both), clusters_with(&changed));
 }
 
 fn caddy(server: &str, more: &str) -> String {
@@ -87,9 +75,6 @@ fn caddy(server: &str, more: &str) -> String {
 
 #[test]
 fn an_object_that_is_there_keeps_what_is_in_it() {
-    let encode = |inner: &str| {
-        caddy(&format!("{{\"routes\":[{{\"handle\":[{{\"handler\":\"encode\",{inner}}}]}}]}}"), "")
-    };
     let both = [("compression", "gzip"), ("gzip_comp_level", "7")];
     for settings in [both, [both[1], both[0]]] {
         #[rustfmt::skip]
@@ -100,12 +85,12 @@ fn an_object_that_is_there_keeps_what_is_in_it() {
             (r#""encodings":{}"#, r#""encodings":{"gzip": {"level": 7}}"#),
         ];
         for (before, after) in rows {
-            let set = settle("caddy.json", &encode(before), &settings).unwrap();
+            let set = settle("caddy.json", &encoder(before), &settings).unwrap();
             let prefer = format!("{after}, \"prefer\": [\"gzip\"]");
-            assert_eq!(set, encode(&prefer), "{before}");
+            assert_eq!(set, encoder(&prefer), "{before}");
         }
     }
-    let only = settle("caddy.json", &encode(r#""encodings":{"gzip":{"level":3}}"#), &both[..1]);
+    let only = settle("caddy.json", &encoder(r#""encodings":{"gzip":{"level":3}}"#), &both[..1]);
     assert!(only.unwrap().contains(r#"{"gzip":{"level":3}}"#));
     let metrics = caddy(r#"{"metrics":{"per_host":true}}"#, "");
     assert_eq!(settle("caddy.json", &metrics, &[("metrics", "on")]), Ok(metrics));
@@ -117,15 +102,11 @@ fn changes_within_each_other_are_refused() {
         [("a.json", "{\"a\": {\"b\": 1, \"c\": 2}}"), ("a.yaml", "a:\n  b: 1\n  c: 2\n")]
     {
         for inner in ["/a/b", "/a/d"] {
-            let edit = |at: &str, value: &str| document::Edit {
-                at: document::Pointer::parse(at),
-                value: Some(value.to_owned()),
-            };
             let edits = [edit(inner, "5"), edit("/a", "{\"x\": 1}")];
             let format = Dialect::Envoy.format(name.as_ref());
-            let error = document::set(&source(name, text), format, &edits).unwrap_err();
-            let what = "this is to be changed, and what it is in to be replaced as a whole";
-            assert_eq!(error.what, what);
+            let error = document::set(&make_source(name, text), format, &edits).unwrap_err();
+            let message = "this is to be changed, and what it is in to be replaced as a whole";
+            assert_eq!(error.what, message);
         }
     }
 }
@@ -146,8 +127,8 @@ fn settings_of_one_new_object_do_not_undo_each_other() {
 #[test]
 fn a_log_of_the_users_stays_where_it_is() {
     let logged = r#"{"listen":[":80"],"logs":{}},"b":{"listen":[":81"]}"#;
-    let others = r#","logging":{"logs":{"default":{"exclude":["admin.api"]}}}"#;
-    let before = caddy(logged, others);
+    let logging = r#","logging":{"logs":{"default":{"exclude":["admin.api"]}}}"#;
+    let before = caddy(logged, logging);
     let on = settle("caddy.json", &before, &[("access_log", "on")]).unwrap();
     let parts = [
         r#""logs":{}},"b""#,
@@ -159,30 +140,17 @@ fn a_log_of_the_users_stays_where_it_is() {
     assert!(off.contains(r#""exclude":["admin.api"]"#), "{off}");
     assert!(!off.contains("\"logs\":{}"), "{off}");
 
-    let manager = |more: &str| {
-        format!(
-            "{{filters: [{{typed_config: {{\"@type\": a.HttpConnectionManager, statPrefix: a{more}}}}}]}}"
-        )
-    };
-    let chains = |first: &str, second: &str| {
-        let (first, second) = (manager(first), manager(second));
-        format!("static_resources: {{listeners: [{{filterChains: [{first}, {second}]}}]}}\n")
-    };
-    let on = |first: &str, second: &str| {
-        settle("envoy.yaml", &chains(first, second), &[("access_log", "on")]).unwrap()
-    };
-    let own = ", accessLog: [{name: mine}]";
-    assert_eq!(on(own, own), chains(own, own));
-    let one = on(own, "");
-    assert!(one.starts_with(chains(own, "").split("statPrefix: a}").next().unwrap()), "{one}");
-    assert_eq!(one.matches("access.log").count(), 1, "{one}");
-    let off = settle("envoy.yaml", &chains(own, own), &[("access_log", "off")]);
+    let user_log = ", accessLog: [{name: mine}]";
+    assert_eq!(switch_on(user_log, user_log), chains(user_log, user_log));
+    let second = switch_on(user_log, "");
+    assert!(
+        second.starts_with(chains(user_log, "").split("statPrefix: a}").next().unwrap()),
+        "{second}"
+    );
+    assert_eq!(second.matches("access.log").count(), 1, "{second}");
+    let off = settle("envoy.yaml", &chains(user_log, user_log), &[("access_log", "off")]);
     assert_eq!(off, Ok(chains("", "")));
     // What the listener logs goes with it.
-    let listener = |log: &str| {
-        let chains = manager("");
-        format!("static_resources: {{listeners: [{{{log}filterChains: [{chains}]}}]}}\n")
-    };
     let logging = listener("accessLog: [{name: mine}], ");
     let off = settle("envoy.yaml", &logging, &[("access_log", "off")]);
     assert_eq!(off, Ok(listener("")));
@@ -205,19 +173,20 @@ fn a_cluster_goes_on_speaking_what_it_speaks() {
     let http1 = set("type: STATIC").unwrap();
     must_have(&http1, &["explicit_http_config: {http_protocol_options: {}}"]);
     let error = set("protocol_selection: USE_DOWNSTREAM_PROTOCOL").unwrap_err();
-    let what = "/etc/proxy/envoy.yaml:1:31: `origin_keepalive_timeout` would change which protocol is spoken here";
-    assert_eq!(error, what);
+    let message = "/etc/proxy/envoy.yaml:1:31: `origin_keepalive_timeout` would change which protocol is spoken here";
+    assert_eq!(error, message);
     // Without such an object the cluster says it itself, and no longer at a level that writes nothing.
-    let own = "common_http_protocol_options: {max_requests_per_connection: 1, idle_timeout: 5s}";
+    let options =
+        "common_http_protocol_options: {max_requests_per_connection: 1, idle_timeout: 5s}";
     let unlimited = [("origin_keepalive_requests", "unlimited")];
     assert_eq!(
-        settle("envoy.yaml", &clusters(own), &unlimited).unwrap(),
+        settle("envoy.yaml", &clusters(options), &unlimited).unwrap(),
         clusters("common_http_protocol_options: {idle_timeout: 5s}")
     );
     // An object that is there already is in either spelling.
     let there = "typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {useDownstreamProtocolConfig: {}}}";
-    let set = set(there).unwrap();
-    assert!(!set.contains("explicit_http_config"), "{set}");
+    let output = set(there).unwrap();
+    assert!(!output.contains("explicit_http_config"), "{output}");
 }
 
 /// Tries every row of the catalog: values at other places stay as they are.
@@ -234,15 +203,15 @@ fn rows_leave_alone_what_is_not_theirs() {
         for row in catalog.parameters(kind) {
             let tried = "on off 7 7s 4k gzip exact unlimited TLSv1_3";
             for level in tried.split(' ').filter_map(|level| row.check(level).ok()) {
-                let wanted = [Wanted { row, level: &level }];
+                let wanted = [WantedSetting { row, level: &level }];
                 // What has no place, or is shared with others, is refused.
                 let Ok(after) = document::change(&before, users.dialect, &wanted) else {
                     continue;
                 };
-                let what = format!("{name}: {} = {level}", row.id);
+                let context = format!("{name}: {} = {level}", row.id);
                 let [before, after] = [&before, &after].map(|it| leaves(it, users.dialect));
                 for leaf in before.iter().filter(|(at, _)| !is_owned(row, at)) {
-                    assert!(after.contains(leaf), "{what}: {leaf:?} is gone");
+                    assert!(after.contains(leaf), "{context}: {leaf:?} is gone");
                 }
             }
         }
@@ -270,10 +239,60 @@ fn leaves(source: &Source, dialect: Dialect) -> Vec<(String, serde_json::Value)>
 
 /// Returns true if a place is one that some level of a row writes to, or within such a place.
 fn is_owned(row: &Parameter, at: &str) -> bool {
-    let plain = |text: &str| text.replace('_', "").to_lowercase();
-    let places = row.writes.iter().filter_map(|write| write.at.as_deref());
     // Without a log, those of the user's go too.
     let is_log = row.id == "access_log";
-    let mut places = places.map(|at| at.split("/0/").next().filter(|_| is_log).unwrap_or(at));
+    let mut places = row
+        .writes
+        .iter()
+        .filter_map(|write| write.at.as_deref())
+        .map(|at| at.split("/0/").next().filter(|_| is_log).unwrap_or(at));
     places.any(|place| plain(at).contains(&plain(place)))
+}
+
+fn plain(text: &str) -> String {
+    text.replace('_', "").to_lowercase()
+}
+
+fn set_connections(before: &str, level: &str) -> String {
+    let settings = [("max_active_downstream_connections", level)];
+    settle("envoy.yaml", before, &settings).unwrap()
+}
+
+fn clusters_with(thresholds: &str) -> String {
+    format!(
+        "static_resources: {{clusters: [{{name: a, circuit_breakers: {{thresholds: [{thresholds}]}}}}]}}\n"
+    )
+}
+
+fn set_limits(thresholds: &str) -> String {
+    let settings = [("max_connections", "7"), ("max_requests", "8")];
+    settle("envoy.yaml", &clusters_with(thresholds), &settings).unwrap()
+}
+
+fn encoder(inner: &str) -> String {
+    caddy(&format!("{{\"routes\":[{{\"handle\":[{{\"handler\":\"encode\",{inner}}}]}}]}}"), "")
+}
+
+fn edit(at: &str, value: &str) -> document::Edit {
+    document::Edit { at: document::Pointer::parse(at), value: Some(value.to_owned()) }
+}
+
+fn manager(more: &str) -> String {
+    format!(
+        "{{filters: [{{typed_config: {{\"@type\": a.HttpConnectionManager, statPrefix: a{more}}}}}]}}"
+    )
+}
+
+fn chains(first: &str, second: &str) -> String {
+    let (first, second) = (manager(first), manager(second));
+    format!("static_resources: {{listeners: [{{filterChains: [{first}, {second}]}}]}}\n")
+}
+
+fn switch_on(first: &str, second: &str) -> String {
+    settle("envoy.yaml", &chains(first, second), &[("access_log", "on")]).unwrap()
+}
+
+fn listener(log: &str) -> String {
+    let chain = manager("");
+    format!("static_resources: {{listeners: [{{{log}filterChains: [{chain}]}}]}}\n")
 }

@@ -105,7 +105,7 @@ fn listeners_are_found() {
         ("tls.json", "8 :80 80, 8 :443 443 TLS, 17 10.0.0.9:9180 9180"),
     ] {
         let users = Users::new(name);
-        let found = document::listeners(&users.read(), users.dialect).unwrap();
-        assert_eq!(listed(&found), expected, "{name}");
+        let listeners = document::listeners(&users.read(), users.dialect).unwrap();
+        assert_eq!(listed(&listeners), expected, "{name}");
     }
 }

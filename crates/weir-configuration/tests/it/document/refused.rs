@@ -6,7 +6,7 @@ use weir_configuration::document::{self, Dialect, Edit, Format, Pointer};
 use weir_configuration::{ConfigurationError, Source};
 
 use super::named;
-use crate::support::{must_have, source};
+use crate::support::{make_source, must_have};
 
 /// Returns the error of setting a value.
 fn not_set(source: &Source, at: &str, value: &str) -> ConfigurationError {
@@ -54,7 +54,7 @@ fn every_bad_document_has_its_place() {
 #[test]
 fn what_has_an_anchor_is_not_made_another_kind_of_value() {
     for (text, column) in [("a: &x ", 6), ("a: &x {}", 7), ("a: {b: &x }", 10)] {
-        let error = not_set(&source("a.yaml", text), "/a/b", "77");
+        let error = not_set(&make_source("a.yaml", text), "/a/b", "77");
         assert!(error.what.contains("this value has an anchor"), "{text}: {error}");
         assert_eq!((error.line, error.column), (1, column), "{text}: {error}");
     }
@@ -73,14 +73,6 @@ fn depth_is_bounded() {
 /// A few bytes that stand for very many values are refused at once, at the line that exceeds the limit.
 #[test]
 fn what_aliases_stand_for_is_bounded() {
-    let laughs = |levels: usize, each: usize, of: &str| {
-        let first = format!("a0: &a0 [{of}]\n");
-        let levels = (1..levels).map(|level| {
-            let aliases = vec![format!("*a{}", level - 1); each].join(", ");
-            format!("a{level}: &a{level} [{aliases}]\n")
-        });
-        std::iter::once(first).chain(levels).collect::<String>()
-    };
     let text = "x".repeat(1 << 20);
     #[rustfmt::skip]
     let rows = [
@@ -115,7 +107,7 @@ fn aliases_mean_what_they_stand_for_however_many_lead_there() {
     for level in 1..20 {
         text += &format!("a{level}: &a{level} [*a{}]\n", level - 1);
     }
-    let source = source("a.yaml", &text);
+    let source = make_source("a.yaml", &text);
     let mut value = document::value(&source, Format::Yaml).unwrap()["a19"].take();
     for _ in 1..20 {
         value = value[0].take();
@@ -137,7 +129,7 @@ fn a_path_that_cannot_be_gone_has_its_place() {
          "`/admin/address/socket_address/address` is not an object, so it has no `x`"),
     ];
     for (name, at, line, column, what) in rows {
-        let error = not_set(&source(name, &named(name)), at, "1");
+        let error = not_set(&make_source(name, &named(name)), at, "1");
         assert_eq!(error.what, what);
         assert_eq!((error.line, error.column), (line, column), "{at}");
     }
@@ -145,7 +137,7 @@ fn a_path_that_cannot_be_gone_has_its_place() {
 
 #[test]
 fn what_is_shared_is_not_changed_for_one_alone() {
-    let source = source("anchors.yaml", &named("anchors.yaml"));
+    let source = make_source("anchors.yaml", &named("anchors.yaml"));
     #[rustfmt::skip]
     let rows = [
         ("/static_resources/clusters/0/connect_timeout", 5),
@@ -162,7 +154,7 @@ fn what_is_shared_is_not_changed_for_one_alone() {
 /// A new key in a shared object would be new for everything that shares it.
 #[test]
 fn what_is_shared_gets_nothing_new_for_one_alone() {
-    let source = source("anchors.yaml", &named("anchors.yaml"));
+    let source = make_source("anchors.yaml", &named("anchors.yaml"));
     for cluster in 0..2 {
         let breakers = format!("/static_resources/clusters/{cluster}/circuit_breakers");
         let error = not_set(&source, &format!("{breakers}/per_host_thresholds"), "[]");
@@ -172,6 +164,16 @@ fn what_is_shared_gets_nothing_new_for_one_alone() {
 
 #[test]
 fn a_value_that_is_no_json_is_named() {
-    let error = not_set(&source("a.yaml", "a: 1\n"), "/a", "5s");
+    let error = not_set(&make_source("a.yaml", "a: 1\n"), "/a", "5s");
     must_have(error.what, &["the value `5s` for `/a` is not JSON"]);
+}
+
+/// Returns lists of aliases to each other, of which the first has a text.
+fn laughs(levels: usize, width: usize, text: &str) -> String {
+    let first = format!("a0: &a0 [{text}]\n");
+    let levels = (1..levels).map(|level| {
+        let aliases = vec![format!("*a{}", level - 1); width].join(", ");
+        format!("a{level}: &a{level} [{aliases}]\n")
+    });
+    std::iter::once(first).chain(levels).collect()
 }

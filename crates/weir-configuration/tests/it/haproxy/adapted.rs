@@ -7,8 +7,8 @@ use weir_configuration::{Pem, Source, Surroundings, haproxy};
 
 use super::{Users, adaptable};
 use crate::support::{
-    LISTEN, Running, at_port, checked, free_address, has, must_have, of_a_test, origin, prefix,
-    source, surroundings, text, with_tls, write,
+    LISTEN, Running, at_port, checked, free_address, has, make_prefix, make_source,
+    make_surroundings, must_have, of_a_test, origin, text, with_tls, write,
 };
 
 const HAPROXY: &str = "/usr/sbin/haproxy";
@@ -31,7 +31,7 @@ fn haproxy_accepts_copies_of_all() {
     }
     for name in adaptable() {
         let users = Users::new(name);
-        let prefix = prefix();
+        let prefix = make_prefix();
         let surroundings = match name {
             "tls" => with_tls(prefix.path()),
             _ => of_a_test(prefix.path()),
@@ -44,7 +44,7 @@ fn haproxy_accepts_copies_of_all() {
 #[test]
 fn copies_touch_nothing_of_the_users() {
     for name in adaptable() {
-        let prefix = prefix();
+        let prefix = make_prefix();
         let copy = adapt(&Users::new(name).read(), &of_a_test(prefix.path()));
         let tree = haproxy::Tree::parse(&copy).unwrap();
         for section in tree.sections.iter().filter(|section| section.is_proxy()) {
@@ -82,10 +82,10 @@ fn a_copy_runs_and_asks_the_origin_server() {
         return;
     }
     for name in ["many", "folder", "kubernetes", "peers", "macros"] {
-        let prefix = prefix();
+        let prefix = make_prefix();
         let (listen, origin) = (free_address(), origin());
         let users = Users::new(name);
-        let copy = adapt(&users.read(), &surroundings(prefix.path(), listen, origin));
+        let copy = adapt(&users.read(), &make_surroundings(prefix.path(), listen, origin));
         let main = write(&copy, prefix.path());
         let mut proxy = Running::start(Command::new(HAPROXY).args(["-db", "-q", "-f"]).arg(main));
         let answer = proxy.ask(listen, "/static/a");
@@ -143,7 +143,7 @@ listen c
     tcp-check expect string x
     server s 192.0.2.1:3306 check inter 1s
 ";
-    let copy = adapt(&source("haproxy.cfg", conf), &of_a_test(Path::new("/p")));
+    let copy = adapt(&make_source("haproxy.cfg", conf), &of_a_test(Path::new("/p")));
     must_have(
         text(&copy),
         &[
@@ -172,7 +172,7 @@ backend b
     server s 192.0.2.1:80
 ";
     let surroundings = at_port(of_a_test(Path::new("/p")), 8003);
-    let copy = adapt(&source("haproxy.cfg", conf), &surroundings);
+    let copy = adapt(&make_source("haproxy.cfg", conf), &surroundings);
     must_have(
         text(&copy),
         &[
@@ -194,19 +194,18 @@ fn a_port_chooses_the_listener() {
         &["    mode tcp\n    bind 127.0.0.1:7001\n"],
     );
 
-    let on = |port| at_port(of_a_test(Path::new("/p")), port);
     // Over TLS neither: the one that is asked is not just any.
     let tls_on_81 = at_port(with_tls(Path::new("/p")), 81);
     let error = haproxy::adapt(&Users::new("tls").read(), &tls_on_81).unwrap_err();
-    let what = "no `bind` line of a frontend is in clear on port 81";
-    assert_eq!(error.what, what);
+    let message = "no `bind` line of a frontend is in clear on port 81";
+    assert_eq!(error.what, message);
     let many = Users::new("many").read();
-    let error = haproxy::adapt(&many, &on(81)).unwrap_err();
-    assert_eq!((&*error.what, error.line, error.column), (what, 34, 5));
+    let error = haproxy::adapt(&many, &at_port(of_a_test(Path::new("/p")), 81)).unwrap_err();
+    assert_eq!((&*error.what, error.line, error.column), (message, 34, 5));
     let listens = [":80 at ", "haproxy.cfg:34, :8080 at ", ":8081 at ", "10.1.2.3:8404 at "];
     must_have(error.hint.unwrap(), &listens);
     let parts = ["    bind unix@/p/run/0.sock\n    bind 127.0.0.1:7001\n"];
-    must_have(text(&adapt(&many, &on(8081))), &parts);
+    must_have(text(&adapt(&many, &at_port(of_a_test(Path::new("/p")), 8081))), &parts);
 }
 
 #[test]
@@ -230,7 +229,7 @@ global
 
 "
     );
-    let copy = adapt(&source("a.cfg", &super::text("bare")), &surroundings);
+    let copy = adapt(&make_source("a.cfg", &super::text("bare")), &surroundings);
     let global = "global\n  user www\n  group web\n  stats socket /p/run/admin.sock mode 600 level admin\n\n";
     assert!(text(&copy).starts_with(global), "{}", text(&copy));
 }
@@ -239,7 +238,7 @@ global
 #[test]
 fn lines_go_from_the_end_of_a_file() {
     let cfg = "listen a\n  bind :80\n  server s 10.0.0.1:80\nglobal\n  chroot /x\n  daemon";
-    let copy = adapt(&source("a.cfg", cfg), &of_a_test(Path::new("/p")));
+    let copy = adapt(&make_source("a.cfg", cfg), &of_a_test(Path::new("/p")));
     let (_, global) = text(&copy).split_once("global\n").unwrap();
     assert_eq!(
         global.trim(),
@@ -252,7 +251,7 @@ fn lines_go_from_the_end_of_a_file() {
 fn what_is_the_users_alone_is_not_written_to_nor_asked_for() {
     let cfg = "ring r\n  size 1m\n  backing-file /var/log/haproxy/ring\nlisten a\n  bind :80\n  \
                server s 10.0.0.1:80 source 0.0.0.0 usesrc clientip weight 5\n";
-    let copy = adapt(&source("a.cfg", cfg), &of_a_test(Path::new("/p")));
+    let copy = adapt(&make_source("a.cfg", cfg), &of_a_test(Path::new("/p")));
     let parts = ["ring r\n  size 1m\nlisten a\n", "server s 127.0.0.1:7002 weight 5\n"];
     must_have(text(&copy), &parts);
 }
@@ -284,7 +283,7 @@ fn a_frontend_in_tcp_leads_to_the_copy_s_own_tls() {
         "  server web unix@/p/run/1.sock send-proxy\n",
         "  bind unix@/p/run/1.sock accept-proxy ssl crt /p/a.pem user www mode 600\n",
     ];
-    must_have(text(&adapt(&source("a.cfg", cfg), &surroundings)), &parts);
+    must_have(text(&adapt(&make_source("a.cfg", cfg), &surroundings)), &parts);
 }
 
 /// A copy with its own addresses would hide an address of the user's that HAProxy rejects.
@@ -295,13 +294,13 @@ fn a_port_that_haproxy_does_not_take_is_refused() {
             "listen a\n  mode http\n  timeout client 1s\n  timeout server 1s\n  timeout connect 1s\n  \
              bind {address}\n  server s 192.0.2.1:80\n"
         );
-        let source = source("a.cfg", &cfg);
+        let source = make_source("a.cfg", &cfg);
         let error = haproxy::adapt(&source, &of_a_test(Path::new("/p"))).unwrap_err();
         assert_eq!((error.line, error.column), (6, 8), "{address}");
-        let what = format!("the port of `{address}` is not a number for HAProxy");
-        assert_eq!(error.what, what);
+        let message = format!("the port of `{address}` is not a number for HAProxy");
+        assert_eq!(error.what, message);
         if has(HAPROXY) {
-            let prefix = prefix();
+            let prefix = make_prefix();
             let mut check = Command::new(HAPROXY);
             check.args(["-c", "-q", "-f"]).arg(write(&source, prefix.path()));
             let output = check.output().unwrap();

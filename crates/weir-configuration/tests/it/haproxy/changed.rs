@@ -1,13 +1,13 @@
 //! Puts settings into force, and checks that nothing else is touched.
 
 use proptest::prelude::*;
-use weir_configuration::{Source, Wanted, diff, haproxy};
+use weir_configuration::{Source, WantedSetting, diff, haproxy};
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, Parameter};
 
 use super::adapted::check;
 use super::{Users, adaptable, small, text as named};
-use crate::support::{has, must_have, of_a_test, prefix, row, source, text};
+use crate::support::{has, make_prefix, make_source, must_have, of_a_test, row, text};
 
 const HAPROXY: &str = "/usr/sbin/haproxy";
 const DURATION: &str = r#"{"duration": {"min": "1ms", "max": "24h", "step": "1ms"}}"#;
@@ -68,7 +68,7 @@ fn flag(context: &str, name: &str) -> Parameter {
 }
 
 pub(super) fn set(source: &Source, row: &Parameter, level: &str) -> Source {
-    haproxy::change(source, &[Wanted { row, level }]).unwrap_or_else(|e| panic!("{e}"))
+    haproxy::change(source, &[WantedSetting { row, level }]).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn difference(before: &Source, after: &Source) -> Vec<String> {
@@ -102,7 +102,6 @@ fn only_the_lines_that_must_change_do() {
 
 #[test]
 fn settings_go_where_users_would_write_them() {
-    let pool = || integer("server", "pool-max-conn {value}");
     // The configuration, a row and its level, and a text that is there then so many times.
     #[rustfmt::skip]
     let rows = [
@@ -146,8 +145,8 @@ fn settings_go_where_users_would_write_them() {
     for (name, row, level, words, times) in rows {
         let after = set(&Users::new(name).read(), &row, level);
         let after = text(&after);
-        let found = after.matches(words).count();
-        assert_eq!(found, times, "{name}: {words}\n{after}");
+        let count = after.matches(words).count();
+        assert_eq!(count, times, "{name}: {words}\n{after}");
     }
     let threads = integer("global", "nbthread {value}");
     let after = set(&Users::new("bare").read(), &threads, "2");
@@ -201,7 +200,7 @@ fn small_configurations_become_what_they_should() {
           server t 127.0.0.1:2\n"),
     ];
     for (before, row, level, after) in rows {
-        let changed = set(&source("a.cfg", before), &row, level);
+        let changed = set(&make_source("a.cfg", before), &row, level);
         assert_eq!(text(&changed), after, "{before}");
     }
 }
@@ -210,20 +209,13 @@ fn small_configurations_become_what_they_should() {
 fn a_context_of_another_proxy_is_refused() {
     let row = &integer("http", "keepalive {value}");
     let before = Users::new("many").read();
-    let error = haproxy::change(&before, &[Wanted { row, level: "1" }]).unwrap_err();
+    let error = haproxy::change(&before, &[WantedSetting { row, level: "1" }]).unwrap_err();
     must_have(error, &["`http`, which haproxy.cfg does not have"]);
 }
 
 /// Covers options beside others in a list of `global`, and on lines that override the list.
 #[test]
 fn options_of_lists_come_and_go_alone() {
-    let catalog = Catalog::builtin();
-    let changed = |text: &str, id: &str, level: &str| {
-        let row = catalog.get(ProxyKind::Haproxy, id).unwrap();
-        let after = set(&source("a.cfg", text), row, level);
-        assert_eq!(set(&after, row, level), after, "{id}");
-        after.files[0].text.clone()
-    };
     let list = "global\n  ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets\n";
     #[rustfmt::skip]
     let rows = [
@@ -237,18 +229,18 @@ fn options_of_lists_come_and_go_alone() {
     ];
     for (id, level, expected) in rows {
         let expected = format!("global\n  ssl-default-bind-options {expected}\n");
-        assert_eq!(changed(list, id, level), expected, "{id}: {level}");
+        assert_eq!(set_by_id(list, id, level), expected, "{id}: {level}");
     }
     // HAProxy refuses a list of nothing.
     let alone = "global\n  ssl-default-bind-options no-tls-tickets\n  maxconn 9\n";
     let none = "global\n  maxconn 9\n";
-    assert_eq!(changed(alone, "ssl_session_tickets", "on"), none);
+    assert_eq!(set_by_id(alone, "ssl_session_tickets", "on"), none);
     let with = "global\n  maxconn 9\n  ssl-default-bind-options no-tls-tickets\n";
-    assert_eq!(changed(none, "ssl_session_tickets", "off"), with);
-    let after = changed(&named("tls"), "ssl_min_ver", "TLSv1.3");
-    let said = "alpn h2,http/1.1 ssl-min-ver TLSv1.3 strict-sni accept-proxy\n";
+    assert_eq!(set_by_id(none, "ssl_session_tickets", "off"), with);
+    let after = set_by_id(&named("tls"), "ssl_min_ver", "TLSv1.3");
+    let bind = "alpn h2,http/1.1 ssl-min-ver TLSv1.3 strict-sni accept-proxy\n";
     // The last says nothing itself.
-    must_have(after, &[said, "verify optional\n"]);
+    must_have(after, &[bind, "verify optional\n"]);
 }
 
 #[test]
@@ -261,15 +253,14 @@ fn logs_of_the_users_stay_where_a_log_is_to_be() {
             assert_eq!(set(&before, row, level), before, "{name}: {level}");
         }
         let off = set(&before, row, "off");
-        let logs = |line: &str| line.trim_start().starts_with("log");
         let (_, proxies) = text(&off).split_once("\ndefaults").unwrap();
-        assert!(!proxies.lines().any(logs), "{proxies}");
+        assert!(!proxies.lines().any(|line| line.trim_start().starts_with("log")), "{proxies}");
         assert_eq!(set(&off, row, "off"), off);
     }
     // One that is to log nothing logs nothing.
     let quiet = "defaults\n  log global\nfrontend status\n  bind :80\n  no log\n";
     for (level, gone) in [("on", ""), ("sampled", ""), ("off", "  log global\n")] {
-        let after = set(&source("a.cfg", quiet), row, level);
+        let after = set(&make_source("a.cfg", quiet), row, level);
         let expected = match gone {
             "" => quiet.to_owned(),
             gone => quiet.replace(gone, ""),
@@ -280,7 +271,7 @@ fn logs_of_the_users_stay_where_a_log_is_to_be() {
     let cfg = "defaults\n  mode http\nfrontend a\n  bind :80\n  log 127.0.0.1 local2\n  log-format \"%ci\"\n\
                frontend b\n  bind :81\n";
     let logged = "  log stdout format raw local0\n  option httplog\n  option dontlognull\n";
-    let on = set(&source("a.cfg", cfg), row, "on");
+    let on = set(&make_source("a.cfg", cfg), row, "on");
     assert_eq!(text(&on), format!("{cfg}{logged}"));
     // What a row has written is a row's to change.
     let sampled = set(&on, row, "sampled");
@@ -289,7 +280,7 @@ fn logs_of_the_users_stay_where_a_log_is_to_be() {
     assert_eq!(set(&sampled, row, "on"), on);
 }
 
-fn rows() -> Vec<(Parameter, Vec<&'static str>)> {
+fn list_rows() -> Vec<(Parameter, Vec<&'static str>)> {
     vec![
         (integer("global", "nbthread {value}"), vec!["1", "2", "3"]),
         (integer("global", "maxconn {value}"), vec!["100", "5000"]),
@@ -312,17 +303,17 @@ fn haproxy_accepts_all_changes_together() {
     if !has(HAPROXY) {
         return;
     }
-    let rows = rows();
+    let rows = list_rows();
     for name in adaptable() {
         let users = Users::new(name);
         // Unoptimized, each row takes its time there.
         let step = if name == "large" { 5 } else { 1 };
         let wanted = rows.iter().step_by(step).map(|(row, levels)| (row, levels[0]));
-        let wanted: Vec<_> = wanted.map(|(row, level)| Wanted { row, level }).collect();
+        let wanted: Vec<_> = wanted.map(|(row, level)| WantedSetting { row, level }).collect();
         let changed = haproxy::change(&users.read(), &wanted).unwrap_or_else(|e| panic!("{e}"));
         let again = haproxy::change(&changed, &wanted).unwrap();
         assert_eq!(again, changed, "{name}: what is in force is changed again");
-        let prefix = prefix();
+        let prefix = make_prefix();
         let copy = haproxy::adapt(&changed, &of_a_test(prefix.path())).unwrap();
         check(name, &copy, prefix.path());
     }
@@ -337,7 +328,7 @@ proptest! {
         first in 0usize..4,
         second in 0usize..4,
     ) {
-        let rows = rows();
+        let rows = list_rows();
         let (row, levels) = &rows[which];
         let (first, second) = (levels[first % levels.len()], levels[second % levels.len()]);
         // `60000` for `1m` stays as it is, and does not come back.
@@ -354,10 +345,22 @@ proptest! {
     /// Any text is either read or refused with a place in it.
     #[test]
     fn any_text_is_read_or_refused(text in "(global|frontend a| bind :80|[ \"'\\\\#.ifend$\n\r\t]{0,6}|é){0,20}") {
-        let source = source("a.cfg", &text);
-        match haproxy::change(&source, &[Wanted { row: &mode(), level: "close" }]) {
+        let source = make_source("a.cfg", &text);
+        match haproxy::change(&source, &[WantedSetting { row: &mode(), level: "close" }]) {
             Ok(changed) => prop_assert!(haproxy::Tree::parse(&changed).is_ok()),
             Err(error) => prop_assert!(error.line <= text.lines().count().max(1)),
         }
     }
+}
+
+fn pool() -> Parameter {
+    integer("server", "pool-max-conn {value}")
+}
+
+fn set_by_id(text: &str, id: &str, level: &str) -> String {
+    let catalog = Catalog::builtin();
+    let row = catalog.get(ProxyKind::Haproxy, id).unwrap();
+    let after = set(&make_source("a.cfg", text), row, level);
+    assert_eq!(set(&after, row, level), after, "{id}");
+    after.files[0].text.clone()
 }

@@ -8,7 +8,7 @@ use super::changed::set;
 use super::{Users, small};
 
 /// Returns levels of a row such as studies have.
-fn levels(row: &Parameter) -> Vec<String> {
+fn list_levels(row: &Parameter) -> Vec<String> {
     let some: Vec<String> = match &row.level {
         LevelKind::Switch => vec!["on".to_owned(), "off".to_owned()],
         LevelKind::Choice(levels) => levels.clone(),
@@ -26,15 +26,13 @@ fn levels(row: &Parameter) -> Vec<String> {
 
 /// Returns true if `words` begin with those of a row's text `own`, at any level.
 fn begins(row: &Parameter, words: &[&str], own: &[&str]) -> bool {
-    let is_level = |word: &str| match &row.level {
-        LevelKind::Choice(levels) => levels.iter().any(|level| level == word),
-        _ => true,
-    };
     words.len() >= own.len()
-        && own
-            .iter()
-            .zip(words)
-            .all(|(own, word)| if own.starts_with('{') { is_level(word) } else { own == word })
+        && own.iter().zip(words).all(|(own, word)| match &row.level {
+            LevelKind::Choice(levels) if own.starts_with('{') => {
+                levels.iter().any(|level| level == word)
+            }
+            _ => own.starts_with('{') || own == word,
+        })
 }
 
 /// Returns the words of a statement that do not belong to a row.
@@ -42,23 +40,23 @@ fn foreign(row: &Parameter, statement: &haproxy::Statement<'_>) -> Vec<String> {
     let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
     let mut owned = vec![false; words.len()];
     for write in &row.writes {
-        let own: Vec<&str> = write.text.split_whitespace().collect();
-        let own = &own[usize::from(own[0] == "no")..];
+        let texts: Vec<&str> = write.text.split_whitespace().collect();
+        let option = &texts[usize::from(texts[0] == "no")..];
         let is_option = match write.context.name() {
             "bind" => words[0] == "bind",
             "server" => ["server", "server-template", "default-server"].contains(&words[0]),
             _ => false,
         };
-        let is_listed = own[0].ends_with("-options") && [own[0], "bind"].contains(&words[0]);
+        let is_listed = option[0].ends_with("-options") && [option[0], "bind"].contains(&words[0]);
         let from = usize::from(words[0] == "no");
         if is_option || is_listed {
-            let own = &own[usize::from(is_listed)..];
+            let listed = &option[usize::from(is_listed)..];
             for at in 1..words.len() {
-                if begins(row, &words[at..], own) {
-                    owned[at..at + own.len()].fill(true);
+                if begins(row, &words[at..], listed) {
+                    owned[at..at + listed.len()].fill(true);
                 }
             }
-        } else if begins(row, &words[from..], own) {
+        } else if begins(row, &words[from..], option) {
             owned.fill(true);
         }
     }
@@ -78,25 +76,32 @@ fn foreign(row: &Parameter, statement: &haproxy::Statement<'_>) -> Vec<String> {
 #[test]
 fn rows_leave_alone_what_is_not_theirs() {
     let catalog = Catalog::builtin();
-    let rest = |source: &Source, row: &Parameter, level: &str| -> Vec<Vec<String>> {
-        let tree = haproxy::Tree::parse(source).unwrap();
-        let statements = tree.sections.iter().flat_map(|section| &section.statements);
-        // Without a log, those of the user's go too.
-        let is_gone = |it: &&haproxy::Statement<'_>| {
-            row.id == "access_log" && level == "off" && it.word(0) == "log"
-        };
-        let words = statements.filter(|it| !is_gone(it)).map(|statement| foreign(row, statement));
-        words.filter(|words| !words.is_empty()).collect()
-    };
     for name in small() {
         let before = Users::new(name).read();
         for row in catalog.parameters(ProxyKind::Haproxy) {
-            for level in levels(row) {
+            for level in list_levels(row) {
                 let after = set(&before, row, &level);
-                let what = format!("{name}: {} = {level}", row.id);
-                assert_eq!(rest(&after, row, &level), rest(&before, row, &level), "{what}");
-                assert_eq!(set(&after, row, &level), after, "{what}");
+                let context = format!("{name}: {} = {level}", row.id);
+                assert_eq!(
+                    foreign_words(&after, row, &level),
+                    foreign_words(&before, row, &level),
+                    "{context}"
+                );
+                assert_eq!(set(&after, row, &level), after, "{context}");
             }
         }
     }
+}
+
+fn foreign_words(source: &Source, row: &Parameter, level: &str) -> Vec<Vec<String>> {
+    let tree = haproxy::Tree::parse(source).unwrap();
+    // Without a log, those of the user's go too.
+    let is_silent = row.id == "access_log" && level == "off";
+    tree.sections
+        .iter()
+        .flat_map(|section| &section.statements)
+        .filter(|statement| !is_silent || statement.word(0) != "log")
+        .map(|statement| foreign(row, statement))
+        .filter(|words| !words.is_empty())
+        .collect()
 }

@@ -44,11 +44,7 @@ fn text(name: &str) -> String {
 impl Users {
     pub(crate) fn new(name: &str) -> Users {
         let folder = tempfile::tempdir().unwrap();
-        let at = |path: &str| folder.path().join(path);
-        let write = |path: &str, text: &str| {
-            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
-            fs::write(at(path), text).unwrap();
-        };
+        let write = |path: &str, text: &str| write_below(folder.path(), path, text);
         match name {
             "debian-crlf" => write("haproxy.cfg", &text("debian").replace('\n', "\r\n")),
             "kubernetes" => write("haproxy.cfg", &kubernetes(40)),
@@ -66,7 +62,7 @@ impl Users {
             "tls" => {
                 let (certificate, key) = crate::support::certificate();
                 write("certs/site.pem", &(certificate + &key));
-                let certs = at("certs").display().to_string();
+                let certs = folder.path().join("certs").display().to_string();
                 write("haproxy.cfg", &text("tls").replace("CERTS", &certs));
             }
             name => write("haproxy.cfg", &text(name)),
@@ -78,7 +74,7 @@ impl Users {
         write("lua/hello.txt", "hello\n");
         let page = "HTTP/1.0 503 Service Unavailable\r\nContent-Length: 4\r\n\r\naway";
         write("errors/503.http", page);
-        let main = at(if name == "folder" { "conf.d" } else { "haproxy.cfg" });
+        let main = folder.path().join(if name == "folder" { "conf.d" } else { "haproxy.cfg" });
         Users { main, folder }
     }
 
@@ -114,16 +110,16 @@ fn kubernetes(services: usize) -> String {
 
 /// Returns a configuration with `backends` backends of two servers each.
 fn large(backends: usize) -> String {
-    let mut text = text("from");
+    let mut conf = text("from");
     for backend in 0..backends {
-        text += &format!(
+        conf += &format!(
             "\nbackend b{backend} from base # of team {}\n  balance roundrobin\n  \
              timeout server {}s\n  server a 10.0.0.1:80 weight 10\n  server b 10.0.0.2:80 backup\n",
             backend % 7,
             backend % 50 + 1,
         );
     }
-    text
+    conf
 }
 
 #[test]
@@ -156,22 +152,23 @@ fn the_tree_covers_all_lines() {
                 }
             }
         }
-        let says_something = |line: &&str| {
-            let line = line.trim_start();
-            !line.is_empty() && !line.starts_with('#')
-        };
-        let all = source.files.iter().flat_map(|file| file.text.lines());
+        let written = source
+            .files
+            .iter()
+            .flat_map(|file| file.text.lines())
+            .map(str::trim_start)
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .count();
         let before_sections = if name == "macros" { 3 } else { 0 };
-        let said = all.filter(says_something).count();
-        assert_eq!(said - before_sections, lines, "{name}");
+        assert_eq!(written - before_sections, lines, "{name}");
     }
 }
 
 #[test]
 fn a_folder_is_read_in_the_order_of_bytes() {
     let source = Users::new("folder").read();
-    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-    let names: Vec<String> = source.files.iter().map(|file| name(&file.path)).collect();
+    let names: Vec<&str> =
+        source.files.iter().map(|file| file.path.file_name().unwrap().to_str().unwrap()).collect();
     assert_eq!(names, ["00-global.cfg", "10-proxies.cfg", "Zz-late.cfg"]);
 }
 
@@ -183,4 +180,10 @@ fn listeners_are_found() {
         crate::support::listed(&listeners),
         "14 :80 80, 15 :::80 80, 20 :443 443 TLS, 21 :8443 8443 TLS, 27 192.0.2.1:444 444, 35 abns@inner"
     );
+}
+
+fn write_below(folder: &Path, path: &str, text: &str) {
+    let file = folder.join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text).unwrap();
 }

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use weir_configuration::{Source, Surroundings, nginx};
 
-use super::{Copy, User, build, checkable, surroundings};
+use super::{Copy, User, build, checkable, make_surroundings};
 use crate::support::{
     LISTEN, ORIGIN, Running, TLS_LISTEN, free_address, must_have, of_a_test, text,
 };
 
 fn adapted(name: &str) -> String {
     let source = User::of(name).read();
-    let after = adapt(&source, &surroundings(Path::new("/trial"), &source));
+    let after = adapt(&source, &make_surroundings(Path::new("/trial"), &source));
     check_lines(&source, &after, name);
     after.files.into_iter().map(|file| file.text).collect()
 }
@@ -34,8 +34,8 @@ fn adapted_with(user: &User, other: impl Fn(&mut Surroundings<'_>)) -> String {
 
 fn check_lines(before: &Source, after: &Source, name: &str) {
     for (before, after) in before.files.iter().zip(&after.files) {
-        let count = |text: &str| text.matches('\n').count();
-        assert_eq!(count(&before.text), count(&after.text), "{name}");
+        let [before, after] = [before, after].map(|file| file.text.matches('\n').count());
+        assert_eq!(before, after, "{name}");
     }
 }
 
@@ -79,13 +79,13 @@ fn nginx_accepts_every_copy_and_the_user_s_files_are_as_they_were() {
 fn the_chosen_listeners_are_asked_and_all_others_are_sockets() {
     let over_tls = format!("listen {TLS_LISTEN} ssl http2 default_server;");
     let pass = format!("proxy_pass http://{ORIGIN}/base/;");
-    let others = "listen unix:/trial/run/3.sock ssl http2 default_server ;";
+    let socket = "listen unix:/trial/run/3.sock ssl http2 default_server ;";
     let parts = [
         // It redirects, so no load asks it by itself.
         "listen unix:/trial/run/1.sock;",
         "listen unix:/trial/run/2.sock;",
         &over_tls,
-        others,
+        socket,
         &pass,
     ];
     must_have(adapted("tls"), &parts);
@@ -272,10 +272,10 @@ fn a_copy_runs_and_keeps_its_connection_to_the_origin() {
     let source = super::set(&user.read(), &[("origin_keepalive", "4"), ("worker_processes", "1")]);
     let prefix = tempfile::tempdir().unwrap();
     let origin_at = origin.local_addr().unwrap();
-    let wanted = crate::support::surroundings(prefix.path(), free_address(), origin_at);
+    let wanted = crate::support::make_surroundings(prefix.path(), free_address(), origin_at);
     let main = super::copy(&source, &wanted);
     let log = prefix.path().join("logs/error.log");
-    let mut running = Running::start(&mut super::command(prefix.path(), &main));
+    let mut running = Running::start(&mut super::make_command(prefix.path(), &main));
 
     // Both requests come over one connection, or the second is never answered.
     let served = std::thread::spawn(move || {

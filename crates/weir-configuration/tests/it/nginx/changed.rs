@@ -1,12 +1,12 @@
 //! Changes of settings in users' configurations, which must touch nothing else.
 
-use weir_configuration::{Source, Wanted, diff, nginx};
+use weir_configuration::{Source, WantedSetting, diff, nginx};
 use weir_model::study::ProxyKind;
 use weir_parameters::{LevelKind, Parameter};
 
 use super::generated::{ingress, sites};
-use super::levels::levels;
-use super::{Copy, User, all, catalog, set};
+use super::levels::list_levels;
+use super::{Copy, User, all, load_catalog, set};
 use crate::support::{must_have, text};
 
 /// Returns the lines that a change takes away (`-`) and adds (`+`).
@@ -27,18 +27,11 @@ fn changed(source: &Source, settings: &[(&str, &str)]) -> String {
 /// Buffers that only make room for the wanted one stay if the user has set them.
 #[test]
 fn what_only_makes_room_yields() {
-    let with = |lines: &str| {
-        let text = format!(
-            "events {{ }}\nhttp {{\n    server {{\n        listen 80;\n        location / {{\n            \
-             proxy_pass http://192.0.2.1;\n{lines}        }}\n    }}\n}}\n"
-        );
-        set(&User::with(&text).read(), &[("proxy_buffer_size", "32k")])
-    };
-    let own = "            proxy_buffer_size 16k;\n            proxy_buffers 256 16k;\n            \
+    let buffers = "            proxy_buffer_size 16k;\n            proxy_buffers 256 16k;\n            \
                proxy_busy_buffers_size 256k;\n";
-    let text = &with(own).files[0].text;
+    let text = &set_buffer_size(buffers).files[0].text;
     must_have(text, &["proxy_buffer_size 32k;", "proxy_buffers 256 16k;"]);
-    let text = &with("").files[0].text;
+    let text = &set_buffer_size("").files[0].text;
     must_have(text, &["proxy_buffer_size 32k;", "proxy_buffers 8 32k;"]);
 }
 
@@ -352,7 +345,7 @@ fn ten_thousand_groups_are_changed() {
 }
 
 fn change(source: &Source, row: &Parameter, level: &str) -> Option<Source> {
-    nginx::change(source, &[Wanted { row, level }]).ok()
+    nginx::change(source, &[WantedSetting { row, level }]).ok()
 }
 
 /// Returns true if a level cannot be restored as it was written, after another level was set.
@@ -361,7 +354,6 @@ fn is_lost(name: &str, row: &Parameter, one: &str, other: &str) -> bool {
         let directives = row.directives(level);
         directives.iter().any(|it| it.text.contains("shared:"))
     };
-    let is_kept = |level: &str| level != "0";
     match row.id.as_str() {
         // Whoever switches logs off does not know their files any more; the diff does.
         "access_log" => (one == "off") != (other == "off"),
@@ -369,9 +361,9 @@ fn is_lost(name: &str, row: &Parameter, one: &str, other: &str) -> bool {
             // Nor does whoever wants the version that kept connections need, and then no kept ones.
             "beside" | "proxy" => one != other,
             // Nor where the file's own words about them stood, once nothing is kept.
-            "cache" | "lua" => is_kept(one) != is_kept(other),
+            "cache" | "lua" => (one == "0") != (other == "0"),
             // A group that was made for them, and an entry of a `map` that closes none, are there to stay.
-            "limits" | "tls" | "websocket" => is_kept(one) != is_kept(other),
+            "limits" | "tls" | "websocket" => (one == "0") != (other == "0"),
             _ => false,
         },
         // Nor does whoever has no cache know the name of the one that was shared.
@@ -380,7 +372,7 @@ fn is_lost(name: &str, row: &Parameter, one: &str, other: &str) -> bool {
 }
 
 /// Returns the part of a text that is restored, with the rest normalised.
-fn seen(text: &str, row: &Parameter, one: &str, other: &str) -> String {
+fn normalise(text: &str, row: &Parameter, one: &str, other: &str) -> String {
     // Parameters of a log need the format that nginx takes without being told; whether somebody
     // had written it is forgotten.
     let text = match row.id.as_str() {
@@ -394,8 +386,7 @@ fn seen(text: &str, row: &Parameter, one: &str, other: &str) -> String {
         _ => text,
     };
     // Between words that were fewer or more meanwhile there is one blank, whatever was there.
-    let words = |level: &str| level.split_whitespace().count();
-    if words(one) == words(other) {
+    if one.split_whitespace().count() == other.split_whitespace().count() {
         text
     } else {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -409,27 +400,34 @@ const SIZES: &[(&str, u64)] = &[("k", 1 << 10), ("m", 1 << 20), ("", 1)];
 
 fn plain_units(text: &str, units: &[(&str, u64)]) -> String {
     let ends = [' ', ';', ':', '=', '\n', '\r'];
-    let plain = |word: &str| {
-        let bare = word.trim_end_matches(ends);
-        let unit = bare.trim_start_matches(|c: char| c.is_ascii_digit()).to_ascii_lowercase();
-        let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
-        let number: u64 = bare[..bare.len() - unit.len()].parse().ok()?;
-        Some(word.replacen(bare, &(number * factor).to_string(), 1))
-    };
-    text.split_inclusive(ends).map(|word| plain(word).unwrap_or_else(|| word.to_owned())).collect()
+    text.split_inclusive(ends)
+        .map(|word| {
+            let bare = word.trim_end_matches(ends);
+            plain_quantity(bare, units)
+                .map_or_else(|| word.to_owned(), |plain| word.replacen(bare, &plain, 1))
+        })
+        .collect()
+}
+
+/// Returns a quantity in the smallest unit.
+fn plain_quantity(word: &str, units: &[(&str, u64)]) -> Option<String> {
+    let unit = word.trim_start_matches(|c: char| c.is_ascii_digit()).to_ascii_lowercase();
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+    let number: u64 = word[..word.len() - unit.len()].parse().ok()?;
+    Some((number * factor).to_string())
 }
 
 /// Sets all levels of all rows in all configurations, another level, and the first again: the bytes are the same.
 #[test]
 fn a_level_that_is_set_back_leaves_no_trace() {
-    let catalog = catalog();
+    let catalog = load_catalog();
     let rows: Vec<&Parameter> = catalog.parameters(ProxyKind::Nginx).collect();
     let cases = all().flat_map(|name| [(name, "\n"), (name, "\r\n")]);
     let mut tried = 0;
     for (name, end) in cases {
         let source = User::rewritten(name, |text| text.replace('\n', end)).read();
         for row in &rows {
-            let levels = levels(row);
+            let levels = list_levels(row);
             for one in &levels {
                 let Some(former) = change(&source, row, one) else {
                     continue;
@@ -444,7 +442,7 @@ fn a_level_that_is_set_back_leaves_no_trace() {
                     let back = change(&between, row, one).unwrap();
                     for (back, former) in back.files.iter().zip(&former.files) {
                         let [back, former] =
-                            [back, former].map(|file| seen(&file.text, row, one, other));
+                            [back, former].map(|file| normalise(&file.text, row, one, other));
                         assert_eq!(back, former, "{name}: {}: {one}, {other}", row.id);
                     }
                     // What a diff takes away it gives back, on the texts themselves.
@@ -455,4 +453,13 @@ fn a_level_that_is_set_back_leaves_no_trace() {
         }
     }
     assert!(tried > 1000, "{tried}");
+}
+
+/// Sets the size of a buffer in a location with some lines.
+fn set_buffer_size(lines: &str) -> Source {
+    let text = format!(
+        "events {{ }}\nhttp {{\n    server {{\n        listen 80;\n        location / {{\n            \
+         proxy_pass http://192.0.2.1;\n{lines}        }}\n    }}\n}}\n"
+    );
+    set(&User::with(&text).read(), &[("proxy_buffer_size", "32k")])
 }

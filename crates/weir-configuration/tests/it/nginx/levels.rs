@@ -1,14 +1,14 @@
 //! Tests every level of every row, in every configuration.
 
 use weir_configuration::nginx::Plain;
-use weir_configuration::{Wanted, nginx};
+use weir_configuration::{WantedSetting, nginx};
 use weir_model::study::ProxyKind;
 use weir_parameters::{EffectiveFrom, LevelKind, Parameter};
 
-use super::{Copy, User, catalog, checkable};
+use super::{Copy, User, checkable, load_catalog};
 
 /// Returns some levels of a row.
-pub(crate) fn levels(row: &Parameter) -> Vec<String> {
+pub(crate) fn list_levels(row: &Parameter) -> Vec<String> {
     let candidates = "on,off,auto,buffered,0,1,7,64,100,2048,1s,90s,1k,64k,1m,text/html,\
                       text/css application/json,none,TLSv1.2,TLSv1.2 TLSv1.3,HIGH:!aNULL,\
                       ECDHE-RSA-AES128-GCM-SHA256,max=10,max=20 inactive=5s";
@@ -38,46 +38,46 @@ fn without_a_place(name: &str) -> &'static [&'static str] {
 }
 
 /// Returns everything that a configuration sets for a row, in the row's own words.
-fn said(row: &Parameter, tree: &[Plain]) -> Vec<String> {
-    let block = |name: &str| {
-        let found = tree.iter().find(|it| it.name == name);
-        found.and_then(|it| it.block.as_deref()).unwrap_or_default()
-    };
-    let mut found = Vec::new();
+fn collect_words(row: &Parameter, tree: &[Plain]) -> Vec<String> {
+    let mut nodes = Vec::new();
     match &row.effective {
         EffectiveFrom::Directive { name, context } => match context.name() {
-            "main" => directives(name, tree, &[], &mut found),
-            "events" => directives(name, block("events"), &[], &mut found),
+            "main" => directives(name, tree, &[], &mut nodes),
+            "events" => directives(name, block_of(tree, "events"), &[], &mut nodes),
             "upstream" => {
                 let mut passes = Vec::new();
-                directives("proxy_pass", block("http"), &INNER, &mut passes);
-                let is_used = |group: &&Plain| {
-                    let name = &*group.arguments[0];
-                    passes.iter().any(|it| {
-                        let target = it.arguments[0].split("://").nth(1);
-                        target.is_some_and(|target| target.starts_with(name))
-                    })
-                };
-                let groups = block("http").iter().filter(|it| it.name == "upstream");
-                for group in groups.filter(is_used) {
-                    directives(name, group.block.as_deref().unwrap(), &[], &mut found);
+                directives("proxy_pass", block_of(tree, "http"), &INNER, &mut passes);
+                let used = block_of(tree, "http").iter().filter(|group| {
+                    group.name == "upstream"
+                        && passes.iter().any(|pass| {
+                            let target = pass.arguments[0].split("://").nth(1);
+                            target.is_some_and(|target| target.starts_with(&*group.arguments[0]))
+                        })
+                });
+                for group in used {
+                    directives(name, group.block.as_deref().unwrap(), &[], &mut nodes);
                 }
             }
-            _ => directives(name, block("http"), &INNER, &mut found),
+            _ => directives(name, block_of(tree, "http"), &INNER, &mut nodes),
         },
         EffectiveFrom::ListenFlag { name } => {
             let mut listens = Vec::new();
-            directives("listen", block("http"), &INNER, &mut listens);
+            directives("listen", block_of(tree, "http"), &INNER, &mut listens);
             let flags = listens.into_iter().flat_map(|it| &it.arguments);
             return flags.filter(|flag| flag.split('=').next() == Some(name)).cloned().collect();
         }
         EffectiveFrom::ProcessLimit { .. } => {
-            directives(&row.id, tree, &[], &mut found);
-            return found.into_iter().map(|it| it.arguments.join(" ")).collect();
+            directives(&row.id, tree, &[], &mut nodes);
+            return nodes.into_iter().map(|it| it.arguments.join(" ")).collect();
         }
         other => panic!("{other:?} is nothing of nginx's"),
     }
-    found.into_iter().map(own_words).collect()
+    nodes.into_iter().map(own_words).collect()
+}
+
+fn block_of<'t>(tree: &'t [Plain], name: &str) -> &'t [Plain] {
+    let block = tree.iter().find(|it| it.name == name);
+    block.and_then(|it| it.block.as_deref()).unwrap_or_default()
 }
 
 /// Blocks that can override directives of the blocks around them.
@@ -110,10 +110,14 @@ fn check_said(name: &str, row: &Parameter, level: &str, tree: &[Plain]) {
     if row.id == "access_log" && level != "off" {
         return;
     }
-    let said = said(row, tree);
-    let read: Vec<Option<String>> = said.iter().map(|it| row.read_back(Some(it))).collect();
+    let words = collect_words(row, tree);
+    let read: Vec<Option<String>> = words.iter().map(|it| row.read_back(Some(it))).collect();
     let expected = Some(level.to_owned());
-    assert!(read.iter().all(|it| *it == expected), "{name}: {} is to be {level}: {said:?}", row.id);
+    assert!(
+        read.iter().all(|it| *it == expected),
+        "{name}: {} is to be {level}: {words:?}",
+        row.id
+    );
     let is_written = !row.directives(level).is_empty();
     assert_eq!(read.is_empty(), !is_written, "{name}: {} {level}", row.id);
 }
@@ -122,9 +126,9 @@ fn check_said(name: &str, row: &Parameter, level: &str, tree: &[Plain]) {
 /// level is in force everywhere, and a second change finds nothing to do.
 #[test]
 fn every_level_is_accepted_by_nginx() {
-    let catalog = catalog();
+    let catalog = load_catalog();
     let rows: Vec<&Parameter> = catalog.parameters(ProxyKind::Nginx).collect();
-    let mut asked = 0;
+    let mut checked = 0;
     for name in checkable() {
         let user = User::of(name);
         let source = user.read();
@@ -133,13 +137,13 @@ fn every_level_is_accepted_by_nginx() {
             let all: Vec<(&Parameter, String)> = rows
                 .iter()
                 .map(|row| {
-                    let levels = levels(row);
+                    let levels = list_levels(row);
                     (*row, levels[round % levels.len()].clone())
                 })
                 .collect();
-            let (wanted, refused): (Vec<Wanted<'_>>, Vec<Wanted<'_>>) = all
+            let (wanted, refused): (Vec<WantedSetting<'_>>, Vec<WantedSetting<'_>>) = all
                 .iter()
-                .map(|(row, level)| Wanted { row, level })
+                .map(|(row, level)| WantedSetting { row, level })
                 .partition(|it| nginx::change(&source, &[*it]).is_ok());
             let refused: Vec<&str> = refused.iter().map(|it| &*it.row.id).collect();
             let mut expected: Vec<&str> = (all.iter())
@@ -156,8 +160,8 @@ fn every_level_is_accepted_by_nginx() {
             }
             let levels: Vec<&str> = wanted.iter().map(|it| it.level).collect();
             Copy::of(&after).accepted(&format!("{name}: {levels:?}"));
-            asked += 1;
+            checked += 1;
         }
     }
-    assert!(asked >= 40);
+    assert!(checked >= 40);
 }

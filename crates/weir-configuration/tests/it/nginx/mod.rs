@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 use tempfile::TempDir;
-use weir_configuration::{ConfigurationError, Source, Surroundings, Wanted, nginx};
+use weir_configuration::{ConfigurationError, Source, Surroundings, WantedSetting, nginx};
 use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, Parameter};
 
@@ -79,8 +79,7 @@ impl User {
 
     fn copy(&self, from: &Path, to: &Path, rewrite: &impl Fn(&str) -> String) {
         fs::create_dir_all(to).unwrap();
-        for entry in fs::read_dir(from).unwrap() {
-            let entry = entry.unwrap();
+        for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
             let target = to.join(entry.file_name());
             if entry.path().is_dir() {
                 self.copy(&entry.path(), &target, rewrite);
@@ -102,7 +101,7 @@ impl User {
 /// A certificate and its key, made once because that takes long.
 static CERTIFICATE: LazyLock<(String, String)> = LazyLock::new(crate::support::certificate);
 
-pub(crate) fn catalog() -> Catalog {
+pub(crate) fn load_catalog() -> Catalog {
     static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::builtin);
     CATALOG.clone()
 }
@@ -119,9 +118,11 @@ pub(crate) fn change(
     source: &Source,
     settings: &[(&str, &str)],
 ) -> Result<Source, ConfigurationError> {
-    let catalog = catalog();
-    let wanted: Vec<Wanted<'_>> =
-        settings.iter().map(|&(id, level)| Wanted { row: row(&catalog, id), level }).collect();
+    let catalog = load_catalog();
+    let wanted: Vec<WantedSetting<'_>> = settings
+        .iter()
+        .map(|&(id, level)| WantedSetting { row: row(&catalog, id), level })
+        .collect();
     nginx::change(source, &wanted)
 }
 
@@ -143,7 +144,7 @@ fn copy(source: &Source, surroundings: &Surroundings<'_>) -> PathBuf {
 }
 
 /// Returns the command that runs nginx with a copy.
-fn command(prefix: &Path, main: &Path) -> Command {
+fn make_command(prefix: &Path, main: &Path) -> Command {
     let mut command = Command::new(PROGRAM);
     let log = prefix.join("logs/error.log");
     command.args(["-p".as_ref(), prefix, "-c".as_ref(), main, "-e".as_ref(), &log]);
@@ -157,7 +158,7 @@ pub(crate) struct Copy {
 }
 
 /// Returns surroundings with those loads, in clear and over TLS, for which the configuration has a listener.
-fn surroundings<'a>(prefix: &'a Path, source: &Source) -> Surroundings<'a> {
+fn make_surroundings<'a>(prefix: &'a Path, source: &Source) -> Surroundings<'a> {
     let mut surroundings = with_tls(prefix);
     surroundings.asks.retain(|ask| nginx::asked(source, &ask.spec, "").is_ok());
     surroundings
@@ -166,12 +167,12 @@ fn surroundings<'a>(prefix: &'a Path, source: &Source) -> Surroundings<'a> {
 impl Copy {
     pub(crate) fn of(source: &Source) -> Copy {
         let prefix = tempfile::tempdir().unwrap();
-        let main = copy(source, &surroundings(prefix.path(), source));
+        let main = copy(source, &make_surroundings(prefix.path(), source));
         Copy { prefix, main }
     }
 
     pub(crate) fn nginx(&self, option: &str) -> Output {
-        let mut command = command(self.prefix.path(), &self.main);
+        let mut command = make_command(self.prefix.path(), &self.main);
         command.arg(option).output().unwrap()
     }
 

@@ -8,7 +8,7 @@ use crate::support::must_have;
 const KEPT: [(&str, &str); 1] = [("origin_keepalive", "32")];
 
 /// Returns a configuration with these lines in `http` and in a server.
-fn user(http: &str, server: &str) -> User {
+fn make_user(http: &str, server: &str) -> User {
     User::with(&format!(
         "events {{ }}\nhttp {{\n{http}    server {{\n        listen 80;\n{server}    }}\n}}\n"
     ))
@@ -20,8 +20,9 @@ fn changed_lines(source: &Source) -> Vec<String> {
     let after = set(source, &KEPT);
     assert_eq!(set(&after, &KEPT), after, "nothing is left to do");
     Copy::of(&after).accepted("kept connections");
-    let diff = diff(source, &after);
-    diff.lines()
+    let patch = diff(source, &after);
+    patch
+        .lines()
         .filter(|line| line.starts_with(['+', '-']))
         .filter(|line| !line.starts_with("+++") && !line.starts_with("---"))
         .map(str::to_owned)
@@ -35,9 +36,6 @@ const SOCKET: &str = "        location / {\n            proxy_pass http://app;\n
 
 #[test]
 fn a_map_closes_no_connection_of_a_request_that_asks_for_no_upgrade() {
-    let map = |entries: &str| {
-        format!("    map $http_upgrade $connection_upgrade {{\n{entries}    }}\n{GROUP}")
-    };
     for (entries, expected) in [
         (
             "        default upgrade;\n        ''      close;\n",
@@ -52,15 +50,15 @@ fn a_map_closes_no_connection_of_a_request_that_asks_for_no_upgrade() {
         ("        default upgrade;\n        '' keep-alive;\n", &[]),
         ("        default upgrade;\n", &[]),
     ] {
-        let found = changed_lines(&user(&map(entries), SOCKET).read());
-        assert_eq!(found, expected, "{entries}");
+        let lines = changed_lines(&make_user(&upgrade_map(entries), SOCKET).read());
+        assert_eq!(lines, expected, "{entries}");
     }
 }
 
 #[test]
 fn a_map_s_entries_in_a_file_are_found() {
     let map = format!("    map $http_upgrade $connection_upgrade {{ include upgrades; }}\n{GROUP}");
-    let user = user(&map, SOCKET);
+    let user = make_user(&map, SOCKET);
     user.write("upgrades", "default upgrade;\n'' close;\n");
     assert_eq!(changed_lines(&user.read()), ["-'' close;", "+'' '';"]);
 }
@@ -75,14 +73,15 @@ fn a_variable_that_serves_others_too_is_told_where_it_is_a_header() {
         ("        if ($connection_upgrade = close) { return 400; }\n", "if"),
         ("        set $was \"a${connection_upgrade}\";\n", "set"),
     ] {
-        let error = change(&user(&map, &format!("{other}{SOCKET}")).read(), &KEPT).unwrap_err();
+        let error =
+            change(&make_user(&map, &format!("{other}{SOCKET}")).read(), &KEPT).unwrap_err();
         must_have(&error, &["$connection_upgrade", by, "`origin_keepalive`"]);
         // At the header, and with what to write there.
         assert_eq!(error.line, 12, "{error}");
         must_have(error.hint.unwrap(), &["'' '';", "Connection $connection_upgrade_kept"]);
     }
     let map = format!("{map}    map $connection_upgrade $other {{ close 1; }}\n");
-    let error = change(&user(&map, SOCKET).read(), &KEPT).unwrap_err();
+    let error = change(&make_user(&map, SOCKET).read(), &KEPT).unwrap_err();
     must_have(error, &["`map` in line 5"]);
 }
 
@@ -94,7 +93,7 @@ fn a_location_without_upgrade_gets_the_header_and_leaves_the_map() {
     );
     let plain = SOCKET.replace("            proxy_set_header Upgrade $http_upgrade;\n", "");
     assert_eq!(
-        changed_lines(&user(&http, &plain).read()),
+        changed_lines(&make_user(&http, &plain).read()),
         [
             "-            proxy_set_header Connection $connection_upgrade;",
             "+            proxy_set_header Connection \"\";",
@@ -104,21 +103,7 @@ fn a_location_without_upgrade_gets_the_header_and_leaves_the_map() {
 
 #[test]
 fn an_origin_server_with_a_port_gets_a_group_and_the_host_that_it_got() {
-    let own = "    # The shop.\n";
-    let location = |lines: &str| {
-        format!(
-            "        location /shop/ {{\n            proxy_pass http://127.0.0.1:3000{lines}        }}\n"
-        )
-    };
-    let group = |name: &str| {
-        vec![
-            format!("+    upstream {name} {{"),
-            "+        server 127.0.0.1:3000;".to_owned(),
-            "+        keepalive 32;".to_owned(),
-            "+    }".to_owned(),
-            "+".to_owned(),
-        ]
-    };
+    let comment = "    # The shop.\n";
     let speaks = "+            proxy_http_version 1.1;";
     let empty = "+            proxy_set_header Connection \"\";";
     for (lines, expected) in [
@@ -154,14 +139,14 @@ fn an_origin_server_with_a_port_gets_a_group_and_the_host_that_it_got() {
             ],
         ),
     ] {
-        let source = user(own, &location(lines)).read();
-        let mut found = changed_lines(&source);
+        let source = make_user(comment, &shop(lines)).read();
+        let mut changes = changed_lines(&source);
         let mut expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
-        expected.extend(group("127.0.0.1-3000"));
+        expected.extend(group_lines("127.0.0.1-3000"));
         // Which of two added lines comes first is not the point.
-        found.sort();
+        changes.sort();
         expected.sort();
-        assert_eq!(found, expected);
+        assert_eq!(changes, expected);
         let text = &set(&source, &KEPT).files[0].text;
         must_have(text, &["    }\n\n    # The shop.\n    server {"]);
     }
@@ -171,7 +156,7 @@ fn an_origin_server_with_a_port_gets_a_group_and_the_host_that_it_got() {
 fn an_origin_server_without_a_port_gives_a_group_its_name() {
     let location = "        location / { proxy_pass http://192.0.2.7/x; }\n";
     assert_eq!(
-        changed_lines(&user("", location).read()),
+        changed_lines(&make_user("", location).read()),
         [
             "+    upstream 192.0.2.7 {",
             "+        server 192.0.2.7;",
@@ -191,7 +176,7 @@ fn an_origin_server_behind_tls_gets_a_group_where_nobody_sees_its_name() {
     let location = "        location / {\n            proxy_pass https://back.example/x;\n        }\n        \
                     location /b { proxy_ssl_verify on; proxy_ssl_name back.example; proxy_pass https://back.example/; }\n        \
                     location /c { proxy_pass http://back.example; }\n";
-    let text = set(&user("", location).read(), &KEPT).files[0].text.clone();
+    let text = set(&make_user("", location).read(), &KEPT).files[0].text.clone();
     must_have(
         &text,
         &[
@@ -210,22 +195,17 @@ fn an_origin_server_behind_tls_gets_a_group_where_nobody_sees_its_name() {
 /// Each server gets one group, regardless of how many locations name it, even beside a group of the same name.
 #[test]
 fn a_group_is_made_once_and_its_name_is_free() {
-    let location = |path: &str, to: &str| {
-        format!(
-            "        location {path} {{ proxy_set_header Host $host; proxy_pass http://{to}; }}\n"
-        )
-    };
     let server =
         location("/a", "localhost:81/") + &location("/b", "localhost:81") + &location("/c", "app");
     let http = GROUP.replace("app", "localhost-81") + GROUP;
-    let text = set(&user(&http, &server).read(), &KEPT).files[0].text.clone();
+    let text = set(&make_user(&http, &server).read(), &KEPT).files[0].text.clone();
     assert_eq!(text.matches("server localhost:81;").count(), 1, "{text}");
     must_have(
         &text,
         &["upstream localhost-81-2 {", "http://localhost-81-2/;", "http://localhost-81-2;"],
     );
     let unix = location("/", "unix:/run/app.sock:/x/");
-    let text = set(&user("", &unix).read(), &KEPT).files[0].text.clone();
+    let text = set(&make_user("", &unix).read(), &KEPT).files[0].text.clone();
     must_have(&text, &["upstream app.sock {", "server unix:/run/app.sock;", "http://app.sock/x/;"]);
 }
 
@@ -250,7 +230,7 @@ fn a_group_that_would_change_requests_is_offered_with_its_reason() {
         } else {
             format!("{lines}        location / {{\n            proxy_pass {target};\n        }}\n")
         };
-        let error = change(&user("", &server).read(), &KEPT).unwrap_err();
+        let error = change(&make_user("", &server).read(), &KEPT).unwrap_err();
         must_have(&error, &[why, "`origin_keepalive`"]);
         let hint = error.hint.unwrap();
         must_have(&hint, &["write `upstream NAME"]);
@@ -260,5 +240,29 @@ fn a_group_that_would_change_requests_is_offered_with_its_reason() {
     // What keeps nothing by itself makes no group.
     let server = "        location / { proxy_pass http://192.0.2.9:80; }\n";
     let settings = [("origin_keepalive_requests", "5")];
-    change(&user("", server).read(), &settings).unwrap_err();
+    change(&make_user("", server).read(), &settings).unwrap_err();
+}
+
+fn upgrade_map(entries: &str) -> String {
+    format!("    map $http_upgrade $connection_upgrade {{\n{entries}    }}\n{GROUP}")
+}
+
+fn shop(lines: &str) -> String {
+    format!(
+        "        location /shop/ {{\n            proxy_pass http://127.0.0.1:3000{lines}        }}\n"
+    )
+}
+
+fn group_lines(name: &str) -> Vec<String> {
+    vec![
+        format!("+    upstream {name} {{"),
+        "+        server 127.0.0.1:3000;".to_owned(),
+        "+        keepalive 32;".to_owned(),
+        "+    }".to_owned(),
+        "+".to_owned(),
+    ]
+}
+
+fn location(path: &str, to: &str) -> String {
+    format!("        location {path} {{ proxy_set_header Host $host; proxy_pass http://{to}; }}\n")
 }

@@ -85,16 +85,16 @@ fn patch_and_git_apply_take_every_change_and_its_revert() {
     }
 }
 
-fn source(path: &str, text: &str) -> Source {
+fn make_source(path: &str, text: &str) -> Source {
     Source::new(vec![SourceFile { path: path.into(), text: text.to_owned() }])
 }
 
 #[test]
 fn a_diff_looks_as_everybody_knows_it() {
     let text = "a\nb\nc\nd\ne\nf\ng\nh";
-    let after = source("/etc/nginx/nginx.conf", &text.replace('e', "E"));
+    let after = make_source("/etc/nginx/nginx.conf", &text.replace('e', "E"));
     assert_eq!(
-        diff(&source("/etc/nginx/nginx.conf", text), &after),
+        diff(&make_source("/etc/nginx/nginx.conf", text), &after),
         "--- a/etc/nginx/nginx.conf\n+++ b/etc/nginx/nginx.conf\n@@ -2,7 +2,7 @@\n b\n c\n d\n-e\n+E\n f\n g\n h\n\
          \\ No newline at end of file\n"
     );
@@ -102,8 +102,8 @@ fn a_diff_looks_as_everybody_knows_it() {
 
 #[test]
 fn names_with_blanks_are_patched() {
-    let before = source("/my sites/nginx.conf", "a;\nb;\n");
-    check(&before, &source("/my sites/nginx.conf", "a;\nc;\n"));
+    let before = make_source("/my sites/nginx.conf", "a;\nb;\n");
+    check(&before, &make_source("/my sites/nginx.conf", "a;\nc;\n"));
 }
 
 proptest! {
@@ -115,10 +115,13 @@ proptest! {
         after in prop::collection::vec("[ab\r]{0,2}", 1..12),
         ends in any::<[bool; 2]>(),
     ) {
-        let text = |lines: &[String], end: bool| lines.join("\n") + if end { "\n" } else { "x" };
         check(
-            &source("/etc/x", &text(&before, ends[0])),
-            &source("/etc/x", &text(&after, ends[1])),
+            &make_source("/etc/x", &join(&before, ends[0])),
+            &make_source("/etc/x", &join(&after, ends[1])),
         );
     }
+}
+
+fn join(lines: &[String], ends: bool) -> String {
+    lines.join("\n") + if ends { "\n" } else { "x" }
 }

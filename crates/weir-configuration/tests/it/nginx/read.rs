@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use proptest::prelude::*;
+use weir_configuration::nginx;
 use weir_configuration::nginx::syntax::{self, Directive};
-use weir_configuration::{SourceFile, nginx};
 
 use super::{Copy, User, all};
 use crate::support::listed;
@@ -82,13 +82,10 @@ fn blocks_of_lua_end_where_they_end() {
     let source = User::of("lua").read();
     let tree = syntax::parse(&source.files[0].text).unwrap();
     let http = tree.directives.iter().find(|it| it.is("http")).unwrap();
-    let names = |of: &Directive| -> Vec<String> {
-        of.children().iter().map(|it| it.name.text.clone()).collect()
-    };
     let lua = ["lua_package_path", "lua_shared_dict", "init_by_lua_block", "upstream", "server"];
-    assert_eq!(names(http), lua);
+    assert_eq!(names_of(http), lua);
     let upstream = ["server", "balancer_by_lua_block", "keepalive"];
-    assert_eq!(names(&http.children()[3]), upstream);
+    assert_eq!(names_of(&http.children()[3]), upstream);
 }
 
 #[test]
@@ -118,8 +115,7 @@ fn a_pattern_takes_no_hidden_files_and_a_link_is_read_where_it_leads() {
     let source = user.read();
     let last = &source.files.last().unwrap().path;
     assert!(last.ends_with("sites-available/shop"), "{last:?}");
-    let is_hidden = |file: &SourceFile| file.path.ends_with(".hidden");
-    assert!(!source.files.iter().any(is_hidden));
+    assert!(!source.files.iter().any(|file| file.path.ends_with(".hidden")));
 }
 
 #[test]
@@ -205,10 +201,10 @@ proptest! {
         words in prop::collection::vec(any::<String>(), 1..4),
         text in "[a{};\"'\\\\$#=\\[\\]\\- \r\n\té]{0,40}",
     ) {
-        let quote = |word: &String| {
-            format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
-        };
-        let quoted: Vec<String> = words.iter().map(quote).collect();
+        let quoted: Vec<String> = words
+            .iter()
+            .map(|word| format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")))
+            .collect();
         let tree = syntax::parse(&format!("name {};", quoted.join("\r\n"))).unwrap();
         let read: Vec<&str> = tree.directives[0].words().collect();
         prop_assert_eq!(read, words);
@@ -218,4 +214,8 @@ proptest! {
             }
         }
     }
+}
+
+fn names_of(block: &Directive) -> Vec<&str> {
+    block.children().iter().map(|it| &*it.name.text).collect()
 }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use weir_configuration::{ConfigurationError, Wanted, nginx};
+use weir_configuration::{ConfigurationError, WantedSetting, nginx};
 
-use super::{User, catalog, change, row};
+use super::{User, change, load_catalog, row};
 use crate::support::{must_have, of_a_test, with_tls};
 
 fn refused(user: &User) -> ConfigurationError {
@@ -189,28 +189,28 @@ fn a_header_that_a_location_of_websocket_shares_is_told_at_its_place() {
          }\n",
     );
     let settings = [("origin_keepalive", "32")];
-    let own = "proxy_set_header Connection \"\";\n";
+    let header = "proxy_set_header Connection \"\";\n";
     let headers = "proxy_set_header Host $host;\nproxy_set_header Connection close;\n";
     user.write("headers", headers);
     let error = change(&user.read(), &settings).unwrap_err();
     assert_eq!(place(&error), ("headers".to_owned(), 2, 1));
     must_have(error.what, &["speaks WebSocket"]);
-    user.write("headers", own);
+    user.write("headers", header);
     let after = change(&user.read(), &settings).unwrap();
-    assert_eq!(after.files[1].text, own);
+    assert_eq!(after.files[1].text, header);
 }
 
 #[test]
 fn settings_that_contradict_each_other_are_told_at_the_directive() {
     let user = User::with("events { }\nhttp {\n    keepalive_requests 5;\n}\n");
-    let catalog = catalog();
-    let other = crate::support::row(
+    let catalog = load_catalog();
+    let rival = crate::support::row(
         r#"{"integer": {"min": 1, "max": 9}}"#,
         r#"{"directive": {"name": "keepalive_requests", "context": "http"}}"#,
         r#"[{"context": "http", "text": "keepalive_requests {value}"}]"#,
     );
-    let rows = [(row(&catalog, "keepalive_requests"), "6"), (&other, "7")];
-    let wanted = rows.map(|(row, level)| Wanted { row, level });
+    let rows = [(row(&catalog, "keepalive_requests"), "6"), (&rival, "7")];
+    let wanted = rows.map(|(row, level)| WantedSetting { row, level });
     let error = nginx::change(&user.read(), &wanted).unwrap_err();
     assert_eq!(place(&error), ("nginx.conf".to_owned(), 3, 24));
     must_have(error.what, &["two settings"]);

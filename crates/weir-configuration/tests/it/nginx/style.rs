@@ -82,10 +82,9 @@ const ROWS: &[Row] = &[
 #[test]
 fn changes_look_like_what_is_around_them() {
     for (before, settings, after) in ROWS {
-        let whole = |http: &str| format!("events {{\n}}\nhttp {{\n{http}}}\n");
-        let source = User::with(&whole(before)).read();
+        let source = User::with(&with_http(before)).read();
         let changed = set(&source, settings);
-        assert_eq!(text(&changed), whole(after), "{settings:?}");
+        assert_eq!(text(&changed), with_http(after), "{settings:?}");
         assert_eq!(set(&changed, settings), changed, "{settings:?}");
         Copy::of(&changed).accepted(before);
     }
@@ -103,4 +102,8 @@ fn an_empty_block_is_indented_as_the_others_of_the_file() {
         let after = set(&source, &[("multi_accept", "on")]);
         assert_eq!(text(&after), text_of(&format!("{step}multi_accept on;\n")));
     }
+}
+
+fn with_http(lines: &str) -> String {
+    format!("events {{\n}}\nhttp {{\n{lines}}}\n")
 }

@@ -3,10 +3,10 @@
 use weir_configuration::nginx::{Plain, directives};
 
 fn plain(line: usize, words: &[&str]) -> Plain {
-    let mut words = words.iter().map(|&word| word.to_owned());
+    let mut owned = words.iter().map(|&word| word.to_owned());
     Plain {
-        name: words.next().unwrap_or_default(),
-        arguments: words.collect(),
+        name: owned.next().unwrap_or_default(),
+        arguments: owned.collect(),
         line,
         on_one_line: true,
         ..Plain::default()
@@ -52,9 +52,8 @@ fn quotes_escapes_comments_and_braces_are_told_apart() {
 #[test]
 fn a_directive_has_the_line_of_its_name() {
     let all = directives("a 1\n  2;\n\nb { # x\n c \"d\ne\"; f;\n}\ng;").unwrap();
-    let lines = |block: &[Plain]| block.iter().map(|it| it.line).collect::<Vec<_>>();
-    assert_eq!(lines(&all), [1, 4, 8]);
-    assert_eq!(lines(all[1].block.as_ref().unwrap()), [5, 6]);
+    assert_eq!(lines_of(&all), [1, 4, 8]);
+    assert_eq!(lines_of(all[1].block.as_ref().unwrap()), [5, 6]);
 }
 
 #[test]
@@ -72,4 +71,8 @@ fn what_nginx_would_refuse_is_refused_with_its_line() {
         let error = directives(text).unwrap_err();
         assert_eq!((error.line, error.what), (line, what), "{text:?}");
     }
+}
+
+fn lines_of(block: &[Plain]) -> Vec<usize> {
+    block.iter().map(|it| it.line).collect()
 }

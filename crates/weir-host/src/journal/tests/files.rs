@@ -35,9 +35,8 @@ fn moments() -> Vec<Moment> {
 
 #[test]
 fn a_journal_cut_at_any_byte_still_puts_everything_back() {
-    let moments = moments();
     let mut cuts = 0;
-    for pair in moments.windows(2) {
+    for pair in moments().windows(2) {
         let (now, next) = (&pair[0], &pair[1]);
         assert!(next.bytes.starts_with(&now.bytes));
         for length in now.bytes.len()..=next.bytes.len() {
@@ -64,11 +63,11 @@ fn a_restore_cut_at_any_byte_can_be_done_again() {
     host.settings.state().values = last.values;
     fs::write(host.file(), &last.bytes).unwrap();
     host.restore();
-    let whole = fs::read(host.file()).unwrap();
-    for length in last.bytes.len()..=whole.len() {
-        fs::write(host.file(), &whole[..length]).unwrap();
+    let restored = fs::read(host.file()).unwrap();
+    for length in last.bytes.len()..=restored.len() {
+        fs::write(host.file(), &restored[..length]).unwrap();
         let again = host.restore();
-        let already = again.iter().all(|(_, told)| *told == Outcome::Already);
+        let already = again.iter().all(|(_, outcome)| *outcome == Outcome::Already);
         assert!(already, "{again:?}");
         assert_eq!(host.restore(), []);
     }
@@ -93,8 +92,8 @@ fn settings_of_an_earlier_boot_need_nobody() {
     // And they are in nobody's way.
     fs::write(host.file(), &earlier).unwrap();
     let journal = host.changed(&[("a", "1")]);
-    let kept = fs::read_to_string(host.folder().join("journal.previous.jsonl")).unwrap();
-    assert_eq!(kept, earlier);
+    let previous = fs::read_to_string(host.folder().join("journal.previous.jsonl")).unwrap();
+    assert_eq!(previous, earlier);
     drop(journal);
     // The power may have garbled the last line and left its end.
     fs::write(host.file(), earlier.clone() + "{\"ahead\":\0\0\0\n").unwrap();
@@ -118,11 +117,11 @@ fn damage_is_named_by_its_line_and_nothing_is_changed() {
             pending_with(host.folder(), &host.settings).map(drop),
         ];
         let file = host.file();
-        let place = format!("{}:{number}: the journal is damaged: ", file.display());
+        let prefix = format!("{}:{number}: the journal is damaged: ", file.display());
         for refused in refusals {
-            let refused = refused.unwrap_err();
-            assert!(refused.to_string().starts_with(&place), "{refused}");
-            assert!(refused.hint().unwrap().contains("by hand"));
+            let error = refused.unwrap_err();
+            assert!(error.to_string().starts_with(&prefix), "{error}");
+            assert!(error.hint().unwrap().contains("by hand"));
         }
         assert_eq!(host.settings.state().values, last.values);
     }
@@ -167,15 +166,17 @@ fn who_changes_nothing_writes_nothing_and_who_has_no_folder_makes_none() {
 
 #[test]
 fn the_folder_and_its_files_are_for_their_owner_alone() {
-    use std::os::unix::fs::PermissionsExt;
     let host = Host::new();
     let folder = host.folder().join("state/weir/journal");
     let mut journal = Journal::open_with(&folder, "a test", host.settings.boxed()).unwrap();
     journal.change(&key("a"), "1").unwrap();
-    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&folder), 0o700);
-    assert_eq!(mode(&folder.join("journal.jsonl")), 0o600);
-    assert_eq!(mode(&folder.join("lock")), 0o600);
+    assert_eq!(mode_of(&folder), 0o700);
+    assert_eq!(mode_of(&folder.join("journal.jsonl")), 0o600);
+    assert_eq!(mode_of(&folder.join("lock")), 0o600);
+}
+
+fn mode_of(path: &Path) -> u32 {
+    std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions()) & 0o777
 }
 
 #[test]

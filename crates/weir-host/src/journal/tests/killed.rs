@@ -136,8 +136,8 @@ fn a_restore_killed_at_any_step_is_done_again() {
             let changed = values();
             assert!(changed.iter().zip(&before).all(|(now, was)| now != was));
             let killed = was_killed(run("restore", folder.path(), kills));
-            let left = pending(folder.path()).unwrap().settings;
-            assert_eq!(left.is_empty(), !killed, "{left:?}");
+            let open_settings = pending(folder.path()).unwrap().settings;
+            assert_eq!(open_settings.is_empty(), !killed, "{open_settings:?}");
             restore(folder.path()).unwrap();
             assert_eq!(values(), before, "killed at step {kills}");
             if !killed {

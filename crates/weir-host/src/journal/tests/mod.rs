@@ -94,9 +94,9 @@ impl Settings for Fake {
         if value == "!" {
             return Err(SettingError::Refused("Invalid argument".to_owned()));
         }
-        let taken = if value.starts_with('~') { "rounded" } else { value };
+        let stored = if value.starts_with('~') { "rounded" } else { value };
         let present = state.values.get_mut(&key.to_string());
-        *present.ok_or(SettingError::Absent)? = taken.replace(' ', "\t");
+        *present.ok_or(SettingError::Absent)? = stored.replace(' ', "\t");
         Ok(())
     }
 
@@ -165,7 +165,7 @@ impl Host {
 }
 
 fn outcomes(restored: Vec<Restored>) -> Vec<(String, Outcome)> {
-    restored.into_iter().map(|one| (one.key.to_string(), one.outcome)).collect()
+    restored.into_iter().map(|setting| (setting.key.to_string(), setting.outcome)).collect()
 }
 
 fn put_back(name: &str) -> (String, Outcome) {
@@ -173,8 +173,7 @@ fn put_back(name: &str) -> (String, Outcome) {
 }
 
 fn differs(found: &str) -> Outcome {
-    let found = found.to_owned();
-    Outcome::Differs { found }
+    Outcome::Differs { found: found.to_owned() }
 }
 
 fn texts(values: &[&str]) -> Vec<String> {
@@ -235,10 +234,10 @@ fn a_value_of_somebody_elses_is_left_alone_and_told_of_once() {
     assert_eq!(refused.hint().unwrap(), hint);
     // Nobody is told when it is dropped, so that comes later.
     drop(journal);
-    let left = ("fake.a".to_owned(), differs("theirs"));
-    assert_eq!(outcomes(host.pending()), std::slice::from_ref(&left));
+    let outcome = ("fake.a".to_owned(), differs("theirs"));
+    assert_eq!(outcomes(host.pending()), std::slice::from_ref(&outcome));
     assert!(matches!(host.open(), Err(JournalError::Left(1))));
-    assert_eq!(host.restore(), [left]);
+    assert_eq!(host.restore(), [outcome]);
     assert_eq!(host.settings.all(), "theirs 0 0");
     assert_eq!(host.restore(), []);
     host.open().unwrap();
@@ -257,8 +256,8 @@ fn a_value_that_the_kernel_rounds_or_refuses_does_not_stay() {
         assert_eq!(refused.to_string(), words);
     }
     assert_eq!(host.settings.get(&key("a")), "0");
-    let already = |name: &str| (format!("fake.{name}"), Outcome::Already);
-    assert_eq!(outcomes(journal.restore()), [already("b"), already("a")]);
+    let already = ["b", "a"].map(|name| (format!("fake.{name}"), Outcome::Already));
+    assert_eq!(outcomes(journal.restore()), already);
 }
 
 #[test]
@@ -306,14 +305,14 @@ fn a_network_setting_is_not_taken_for_that_of_another_namespace() {
     let host = Host::new();
     let key = Key::Sysctl("net.fake".to_owned());
     host.settings.set(&key, "0");
-    let own = fs::read_link("/proc/self/ns/net").unwrap();
+    let link = fs::read_link("/proc/self/ns/net").unwrap();
     let mut journal = host.open().unwrap();
     journal.change(&key, "1").unwrap();
     host.kill(journal);
     let text = fs::read_to_string(host.file()).unwrap();
-    let own = own.to_str().unwrap();
-    assert!(text.contains(own), "{text}");
-    fs::write(host.file(), text.replace(own, "net:[1]")).unwrap();
+    let namespace = link.to_str().unwrap();
+    assert!(text.contains(namespace), "{text}");
+    fs::write(host.file(), text.replace(namespace, "net:[1]")).unwrap();
     assert_eq!(host.restore(), [("net.fake".to_owned(), Outcome::Gone)]);
     assert_eq!(host.settings.get(&key), "1", "it is another setting");
 }
@@ -325,34 +324,23 @@ fn one_weir_at_a_time() {
     let text = host.open().unwrap_err().to_string();
     let pid = std::process::id();
     let words = format!("another weir is using the settings of this host: process {pid}, since 2");
-    let told = text.starts_with(&words) && text.ends_with(", for a test");
-    assert!(told, "{text}");
+    assert!(text.starts_with(&words) && text.ends_with(", for a test"), "{text}");
     let refused = restore_with(host.folder(), &host.settings);
     assert!(matches!(refused, Err(JournalError::Held(_))));
-    let seen = pending_with(host.folder(), &host.settings).unwrap();
-    assert_eq!((seen.held, seen.holder.unwrap().pid), (true, pid));
+    let pending = pending_with(host.folder(), &host.settings).unwrap();
+    assert_eq!((pending.held, pending.holder.unwrap().pid), (true, pid));
     drop(journal);
     host.open().unwrap();
 }
 
 #[test]
 fn journals_have_one_place_for_each_user() {
-    let folder = |set: &[(&str, &str)], is_root, home: Option<&str>| {
-        default_folder(
-            |name| {
-                let found = set.iter().find(|(set, _)| *set == name);
-                found.map(|(_, value)| PathBuf::from(value))
-            },
-            is_root,
-            home.map(PathBuf::from),
-        )
-    };
-    let (own, state) = (("WEIR_JOURNAL", "/j"), ("XDG_STATE_HOME", "/state"));
+    let (variable, state) = (("WEIR_JOURNAL", "/j"), ("XDG_STATE_HOME", "/state"));
     let home = Some("/home/u");
     #[rustfmt::skip]
     let rows = [
-        (&[own, state][..], true, home, "/j"),
-        (&[own][..], false, home, "/j"),
+        (&[variable, state][..], true, home, "/j"),
+        (&[variable][..], false, home, "/j"),
         (&[("WEIR_JOURNAL", ""), state][..], true, home, "/var/lib/weir/journal"),
         (&[state][..], false, home, "/state/weir/journal"),
         (&[("XDG_STATE_HOME", "state")][..], false, home, "/home/u/.local/state/weir/journal"),
@@ -360,6 +348,14 @@ fn journals_have_one_place_for_each_user() {
         (&[][..], false, None, "/var/lib/weir/journal"),
     ];
     for (set, is_root, home, expected) in rows {
-        assert_eq!(folder(set, is_root, home), Path::new(expected));
+        let folder = default_folder(
+            |name| {
+                let variable = set.iter().find(|(set, _)| *set == name);
+                variable.map(|(_, value)| PathBuf::from(value))
+            },
+            is_root,
+            home.map(PathBuf::from),
+        );
+        assert_eq!(folder, Path::new(expected));
     }
 }

@@ -98,11 +98,10 @@ impl World {
     fn settle(&mut self) {
         self.kill(0, None);
         let before = self.host.settings.state().values.clone();
-        let told = self.host.restore();
+        let outcomes = self.host.restore();
         let after = self.host.settings.state().values.clone();
         for (name, value) in &after {
-            let left = value.starts_with('w');
-            assert!(!left, "{name} is left at {value}; {told:?}");
+            assert!(!value.starts_with('w'), "{name} is left at {value}; {outcomes:?}");
             let was = &before[name];
             let untouched = was.starts_with('w') || was == value;
             assert!(untouched, "{name} was {was} and is {value}");

@@ -4,7 +4,7 @@ use super::*;
 
 /// Creates a plan of two seconds with one flow, modified by `change`.
 fn one(arrivals: Arrivals, connections: u32, change: impl FnOnce(&mut Flow)) -> Plan {
-    let mut plan = plan(arrivals, connections, seconds(2));
+    let mut plan = build_plan(arrivals, connections, seconds(2));
     change(&mut plan.flows[0]);
     plan
 }
@@ -133,12 +133,12 @@ fn a_pipeline_is_answered_to_its_end_before_its_connection_is_renewed() {
 #[test]
 fn requests_behind_the_last_answer_of_a_pipeline_are_lost_and_counted() {
     const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    let mut asked = 0_u64;
+    let mut requests = 0_u64;
     let all = simulate(
         &piped(4, Arrivals::Closed, 1),
         Box::new(move |_, _, _| {
-            asked += 1;
-            Answer::after(MS, if asked.is_multiple_of(10) { LAST } else { OK })
+            requests += 1;
+            Answer::after(MS, if requests.is_multiple_of(10) { LAST } else { OK })
         }),
     )
     .all();
@@ -167,29 +167,28 @@ fn what_finds_no_idle_connection_waits_or_is_dropped() {
 
 #[test]
 fn arrivals_that_belong_to_connections_wait_for_them() {
-    // Connection 0 is frozen for a second; the others have nothing to do with it.
-    let frozen = |assignment| {
-        let plan = one(constant(100.0), 10, |flow| flow.assignment = assignment);
-        let mut first = None;
-        simulate(
-            &plan,
-            Box::new(move |now, conn, _| {
-                let since = now - *first.get_or_insert(now);
-                let thaw = (SECOND + SECOND / 2).saturating_sub(since);
-                let frozen = conn == 0 && (SECOND / 2..SECOND + SECOND / 2).contains(&since);
-                Answer::after(if frozen { thaw + MS } else { MS }, OK)
-            }),
-        )
-        .all()
-    };
-    let global = frozen(Assignment::Global);
-    let bound = frozen(Assignment::PerConnection);
+    let global = simulate_freeze(Assignment::Global);
+    let bound = simulate_freeze(Assignment::PerConnection);
     assert_eq!((global.completed_whole, bound.completed_whole), (200, 200));
-    let late = |data: &SliceData| data.histograms.response.count_between(50 * MS, 10 * SECOND);
+    let late =
+        [&global, &bound].map(|data| data.histograms.response.count_between(50 * MS, 10 * SECOND));
     // Whatever is due goes to a connection that is free: one request suffers. Bound to the frozen
     // connection, every one of its own that comes due in that second does: 10 of 100.
-    assert_eq!((late(&global), late(&bound)), (1, 10));
+    assert_eq!(late, [1, 10]);
     assert_eq!(bound.due, bound.offered);
+}
+
+/// Freezes connection 0 for a second; the others have nothing to do with it.
+fn simulate_freeze(assignment: Assignment) -> SliceData {
+    let plan = one(constant(100.0), 10, |flow| flow.assignment = assignment);
+    let mut first = None;
+    let server: Server = Box::new(move |now, conn, _| {
+        let since = now - *first.get_or_insert(now);
+        let thaw = (SECOND + SECOND / 2).saturating_sub(since);
+        let frozen = conn == 0 && (SECOND / 2..SECOND + SECOND / 2).contains(&since);
+        Answer::after(if frozen { thaw + MS } else { MS }, OK)
+    });
+    simulate(&plan, server).all()
 }
 
 #[test]
@@ -241,7 +240,6 @@ fn a_trace_is_repeated_arrival_by_arrival() {
 
 #[test]
 fn a_server_that_serves_no_connection_is_not_hammered() {
-    let resets = || Box::new(|_, _, _| Answer { end: Some((MS / 10, true)), ..Answer::default() });
     // 0, 0.1, 0.3, 0.7 and 1.5 s after the begin, and not every millisecond.
     let turned_away = (Arrivals::Held, Some(MS), 4 * 5..=4 * 6);
     // A second time at once, and then every 100 ms or so, as the machine looks.
@@ -249,7 +247,9 @@ fn a_server_that_serves_no_connection_is_not_hammered() {
     for (arrivals, turn_away_after, expected) in [turned_away, reset] {
         let plan = one(arrivals, 4, |_| {});
         let opened = Instants::default();
-        simulate_with(&plan, resets(), |reactor| {
+        let server: Server =
+            Box::new(|_, _, _| Answer { end: Some((MS / 10, true)), ..Answer::default() });
+        simulate_with(&plan, server, |reactor| {
             reactor.connects = opened.clone();
             reactor.turn_away_after = turn_away_after;
         });

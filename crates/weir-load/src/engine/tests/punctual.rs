@@ -38,7 +38,7 @@ fn punctual_from_the_third_second(at: u64, _: &mut SplitMix64) -> u64 {
 /// Simulates four seconds of requests answered after `service` nanoseconds, on a thread whose wake-ups are late by
 /// `late`.
 fn spinning(arrivals: Arrivals, spin: Spin, service: u64, late: Late) -> Ran {
-    let plan = Plan { spin, ..plan(arrivals, 50, seconds(4)) };
+    let plan = Plan { spin, ..build_plan(arrivals, 50, seconds(4)) };
     let mut random = SplitMix64::new(1);
     simulate_with(&plan, steady(service), |reactor| {
         (reactor.look_ns, reactor.nap_ns) = (LOOK, NAP);
@@ -113,10 +113,10 @@ fn responses_that_come_while_a_thread_spins_are_taken_at_once() {
 #[test]
 fn every_request_that_is_sent_is_counted_wherever_a_slice_ends() {
     for arrivals in [Arrivals::Closed, constant(5000.0)] {
-        let (plan, requests) = (plan(arrivals, 50, seconds(4)), Instants::default());
-        let seen = requests.clone();
+        let (plan, requests) = (build_plan(arrivals, 50, seconds(4)), Instants::default());
+        let noted = requests.clone();
         let server: Server = Box::new(move |now, _, _| {
-            seen.note(now);
+            noted.note(now);
             Answer::after(MS, OK)
         });
         // A turn of 50 requests takes longer than a millisecond.

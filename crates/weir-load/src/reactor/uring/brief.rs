@@ -18,15 +18,16 @@ impl Brief {
     /// Ends a connection on which nothing of ours is in flight, and keeps its socket; gives it back where it is to
     /// be closed.
     pub(super) fn end(&mut self, fd: OwnedFd) -> Result<(), OwnedFd> {
-        // The kernel knows no peer when both sides have ended and ours has been acknowledged.
-        let is_over = || {
-            shutdown(&fd, Shutdown::Write).is_ok() && getpeername(&fd).err() == Some(Errno::NOTCONN)
-        };
         // What is not over is reset by this.
-        if !(self.route.reset || is_over()) || connect_unspec(&fd).is_err() {
+        if !(self.route.reset || is_over(&fd)) || connect_unspec(&fd).is_err() {
             return Err(fd);
         }
         self.left = Some(fd);
         Ok(())
     }
+}
+
+/// Returns true if the kernel knows no peer: both sides have ended, and our end has been acknowledged.
+fn is_over(fd: &OwnedFd) -> bool {
+    shutdown(fd, Shutdown::Write).is_ok() && getpeername(fd).err() == Some(Errno::NOTCONN)
 }

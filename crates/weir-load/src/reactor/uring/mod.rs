@@ -88,16 +88,12 @@ impl Sizes {
     /// The kernel takes buffers in turn, however few are needed, so each use finds a buffer that has not been touched
     /// for a whole round: if all buffers together exceed the CPU's cache, large content is received more slowly.
     fn of(connections: usize) -> Sizes {
-        let scaled = |factor: usize, least: usize, most: usize| {
-            let wanted = connections.saturating_mul(factor);
-            wanted.clamp(least, most).next_power_of_two()
-        };
         Sizes {
-            buffers: scaled(1, 64, 256) as u16,
+            buffers: scale(connections, 1, 64, 256) as u16,
             buffer_bytes: 32 * 1024,
-            slots: scaled(1, 64, 1024) as u16,
-            requests: scaled(2, 64, 512) as u32,
-            completions: scaled(4, 1024, 8192) as u32,
+            slots: scale(connections, 1, 64, 1024) as u16,
+            requests: scale(connections, 2, 64, 512) as u32,
+            completions: scale(connections, 4, 1024, 8192) as u32,
         }
     }
 }
@@ -179,12 +175,12 @@ impl Uring {
 
     /// Returns an unconnected socket: the one left by the number's previous connection, or a new one.
     fn open(&mut self, conn: ConnId, route: &Route) -> Result<OwnedFd, Errno> {
-        let place = conn as usize;
+        let index = conn as usize;
         let reuses = route.brief && route.reuse;
-        if reuses && self.brief.len() <= place {
-            self.brief.resize_with(place + 1, || None);
+        if reuses && self.brief.len() <= index {
+            self.brief.resize_with(index + 1, || None);
         }
-        let Some(brief) = self.brief.get_mut(place) else {
+        let Some(brief) = self.brief.get_mut(index) else {
             return self.make(route);
         };
         let next = reuses.then_some(Brief { route: *route, left: None });
@@ -198,12 +194,11 @@ impl Uring {
     /// Creates a socket for a route.
     fn make(&mut self, route: &Route) -> Result<OwnedFd, Errno> {
         // Not NONBLOCK: io_uring would hand every EAGAIN through instead of waiting.
-        let socket = || socket(route.peer, SocketFlags::CLOEXEC);
-        let fd = match socket() {
+        let fd = match socket(route.peer, SocketFlags::CLOEXEC) {
             Err(Errno::MFILE) => {
                 // Descriptors closed in this turn are free when the kernel has been told.
                 self.ring.submit();
-                socket()?
+                socket(route.peer, SocketFlags::CLOEXEC)?
             }
             fd => fd?,
         };
@@ -466,4 +461,8 @@ impl Drop for Uring {
         // The kernel must have done with buffers and slots before they are unmapped.
         self.ring.cancel_all();
     }
+}
+
+fn scale(connections: usize, factor: usize, least: usize, most: usize) -> usize {
+    connections.saturating_mul(factor).clamp(least, most).next_power_of_two()
 }

@@ -84,15 +84,15 @@ impl Outbox {
     /// # Errors
     /// No memory is left.
     pub(super) fn new(connections: usize, slots: u16) -> Result<Outbox, Errno> {
-        let slots = slots.clamp(1, NONE);
-        let count = usize::from(slots);
+        let slot_count = slots.clamp(1, NONE);
+        let count = usize::from(slot_count);
         let slot = Slot { conn: ORPHAN, next: NONE, state: State::Free, start: 0, end: 0 };
         Ok(Outbox {
             memory: Mapping::new(count * SLOT_BYTES)?,
             slots: vec![slot; count].into_boxed_slice(),
             lines: vec![Line::EMPTY; connections].into_boxed_slice(),
             // The slot freed last is used first: it is in the cache.
-            free: (0..slots).rev().collect(),
+            free: (0..slot_count).rev().collect(),
             ready: Vec::with_capacity(count),
             silent: Vec::with_capacity(count),
             hungry: VecDeque::with_capacity(connections.saturating_sub(count)),
@@ -103,22 +103,22 @@ impl Outbox {
     /// Copies as much of `bytes` as there is room for; returns the number of bytes.
     pub(super) fn append(&mut self, conn: ConnId, bytes: &[u8]) -> usize {
         let tail = self.lines[conn as usize].tail;
-        let mut taken = 0;
+        let mut written = 0;
         if tail != NONE && self.slots[usize::from(tail)].state == State::Filling {
-            taken = self.fill(tail, bytes);
+            written = self.fill(tail, bytes);
         }
-        while taken < bytes.len()
+        while written < bytes.len()
             && let Some(slot) = self.lengthen(conn)
         {
-            taken += self.fill(slot, &bytes[taken..]);
+            written += self.fill(slot, &bytes[written..]);
         }
         let line = &mut self.lines[conn as usize];
-        line.blocked = taken < bytes.len();
+        line.blocked = written < bytes.len();
         if line.blocked && line.count == 0 && !line.hungry {
             line.hungry = true;
             self.hungry.push_back(conn);
         }
-        taken
+        written
     }
 
     /// Adds a slot to a connection's queue; `None` if the connection has its maximum or no slot is free.

@@ -86,9 +86,9 @@ fn needs(needed: [(bool, &'static str, &'static str); 5]) -> Result<(), Unavaila
 }
 
 fn operations(ring: &Ring) -> Result<(), Unavailable> {
-    let mut known = Probe::new();
+    let mut probe = Probe::new();
     ring.submitter()
-        .register_probe(&mut known)
+        .register_probe(&mut probe)
         .map_err(|error| lacking("a list of its operations", "5.6")(errno(&error)))?;
     let needed = [
         (opcode::Connect::CODE, "CONNECT", "5.5"),
@@ -97,7 +97,7 @@ fn operations(ring: &Ring) -> Result<(), Unavailable> {
         (opcode::Recv::CODE, "RECV", "5.6"),
         (opcode::Close::CODE, "CLOSE", "5.6"),
     ];
-    needs(needed.map(|(code, what, since)| (known.is_supported(code), what, since)))
+    needs(needed.map(|(code, what, since)| (probe.is_supported(code), what, since)))
 }
 
 /// Receives twice by one multishot request.
@@ -133,8 +133,7 @@ mod tests {
         assert_eq!(setup(Errno::NOSYS), Unavailable::Absent);
         assert_eq!(setup(Errno::PERM), Unavailable::Forbidden);
         let words = setup(Errno::INVAL).to_string();
-        let told = words.contains("DEFER_TASKRUN") && words.contains("6.1");
-        assert!(told, "{words}");
+        assert!(words.contains("DEFER_TASKRUN") && words.contains("6.1"), "{words}");
         assert_eq!(setup(Errno::NOMEM), Unavailable::Fails(Errno::NOMEM));
     }
 }

@@ -173,8 +173,8 @@ impl Ring {
     /// Drops at most `len` received bytes; the completion contains their number. With MSG_TRUNC, TCP drops bytes
     /// without accessing the buffer (tcp(7)).
     pub(super) fn drop_content(&mut self, fd: BorrowedFd<'_>, len: u64, tag: Tag) {
-        let len = len.min(DROP_AT_MOST) as u32;
-        let request = opcode::Recv::new(Fd(fd.as_raw_fd()), ptr::null_mut(), len)
+        let length = len.min(DROP_AT_MOST) as u32;
+        let request = opcode::Recv::new(Fd(fd.as_raw_fd()), ptr::null_mut(), length)
             .flags(libc::MSG_TRUNC)
             .build();
         // SAFETY: nothing is mapped at the null pointer: a socket that did write would fail (EFAULT).
@@ -201,17 +201,17 @@ impl Ring {
     /// Memory to which the request points must stay mapped until the request has completed (an address: until it has
     /// been submitted).
     unsafe fn push(&mut self, request: Entry, tag: Tag) {
-        let request = request.user_data(tag.encode());
+        let entry = request.user_data(tag.encode());
         if self.backlog.is_empty() {
             for _ in 0..2 {
                 // SAFETY: the caller's promise.
-                if unsafe { self.uring.submission().push(&request) }.is_ok() {
+                if unsafe { self.uring.submission().push(&entry) }.is_ok() {
                     return;
                 }
                 self.submit();
             }
         }
-        self.backlog.push(request);
+        self.backlog.push(entry);
     }
 
     /// Moves the backlog into the submission queue; returns true if all of it had room.
@@ -232,8 +232,8 @@ impl Ring {
         loop {
             let complete = self.refill();
             // What the kernel did not take stays in the queue until the next time.
-            let taken = self.uring.submit().unwrap_or(0);
-            if complete || taken == 0 {
+            let submitted = self.uring.submit().unwrap_or(0);
+            if complete || submitted == 0 {
                 break;
             }
         }
@@ -252,15 +252,15 @@ impl Ring {
         if !self.backlog.is_empty() {
             self.submit();
         }
-        let until = until.filter(|until| *until > monotonic_ns());
+        let deadline = until.filter(|until| *until > monotonic_ns());
         let idle = {
             let queue = self.uring.submission();
             queue.is_empty() && !queue.taskrun() && !queue.cq_overflow()
         };
-        if until.is_some() || !idle {
+        if deadline.is_some() || !idle {
             // The outcomes that are not errors: time is over, a signal came, completions must be
             // taken before there is room for more. Each is a wait that reaped what is there.
-            let _ = self.enter(until);
+            let _ = self.enter(deadline);
         }
         self.forget_addresses();
     }
@@ -275,8 +275,8 @@ impl Ring {
         }
         // A duration would only begin to count when all requests have been carried out.
         self.submit();
-        let left = timespec(until.saturating_sub(monotonic_ns()));
-        self.enter_with(1, EnterFlags::GETEVENTS, &SubmitArgs::new().timespec(&left))
+        let remaining = timespec(until.saturating_sub(monotonic_ns()));
+        self.enter_with(1, EnterFlags::GETEVENTS, &SubmitArgs::new().timespec(&remaining))
     }
 
     fn enter_with(

@@ -94,13 +94,13 @@ fn assert_all_free(reactor: &mut Uring) {
     assert_eq!(reactor.outbox.free(), usize::from(TINY.slots));
     let mut stream = open(reactor, 1).remove(0);
     let starved = reactor.starved();
-    let mut got = 0;
-    let whole = usize::from(TINY.buffers) * TINY.buffer_bytes as usize;
-    stream.write_all(&vec![7; whole]).unwrap();
-    while got < whole {
+    let mut received = 0;
+    let capacity = usize::from(TINY.buffers) * TINY.buffer_bytes as usize;
+    stream.write_all(&vec![7; capacity]).unwrap();
+    while received < capacity {
         for (event, bytes) in turn(reactor) {
             assert_eq!(event, Event::Received(0));
-            got += bytes.len();
+            received += bytes.len();
         }
     }
     assert_eq!(reactor.starved(), starved);
@@ -114,26 +114,25 @@ fn more_than_the_buffers_hold(connections: usize) -> Option<u64> {
     let mut reactor = tiny(connections)?;
     let streams = open(&mut reactor, connections as ConnId);
     let mut streams = in_order(&mut reactor, streams);
-    let byte = |conn: usize, at: usize| (conn * 31 + at * 7 + at / 256) as u8;
     for (conn, stream) in streams.iter_mut().enumerate() {
-        let bytes: Vec<u8> = (0..BYTES).map(|at| byte(conn, at)).collect();
+        let bytes: Vec<u8> = (0..BYTES).map(|at| pattern_byte(conn, at)).collect();
         stream.write_all(&bytes).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
     }
-    let mut got = vec![0; connections];
+    let mut received = vec![0; connections];
     let mut ended = 0;
     while ended < connections {
         for (event, bytes) in turn(&mut reactor) {
             match event {
                 Event::Received(conn) => {
-                    let at = &mut got[conn as usize];
+                    let at = &mut received[conn as usize];
                     for came in bytes {
-                        assert_eq!(came, byte(conn as usize, *at), "byte {at} of {conn}");
+                        assert_eq!(came, pattern_byte(conn as usize, *at), "byte {at} of {conn}");
                         *at += 1;
                     }
                 }
                 Event::Ended(conn) => {
-                    assert_eq!(got[conn as usize], BYTES);
+                    assert_eq!(received[conn as usize], BYTES);
                     ended += 1;
                 }
                 other => panic!("{other:?}"),
@@ -144,6 +143,10 @@ fn more_than_the_buffers_hold(connections: usize) -> Option<u64> {
     (0..connections as ConnId).for_each(|conn| reactor.close(conn));
     assert_all_free(&mut reactor);
     Some(starved)
+}
+
+fn pattern_byte(conn: usize, at: usize) -> u8 {
+    (conn * 31 + at * 7 + at / 256) as u8
 }
 
 #[test]
@@ -171,31 +174,30 @@ fn without_a_slot_senders_wait_for_their_turn() {
     };
     let streams = open(&mut reactor, CONNECTIONS as ConnId);
     let streams = in_order(&mut reactor, streams);
-    let message = |conn: usize| vec![conn as u8; 10 + conn % 2 * 100_000];
     let readers: Vec<_> = (0..)
         .zip(streams)
         .map(|(conn, mut stream)| {
             std::thread::spawn(move || {
-                let mut all = vec![0; message(conn).len()];
+                let mut all = vec![0; build_message(conn).len()];
                 stream.read_exact(&mut all).unwrap();
-                assert!(all == message(conn));
+                assert!(all == build_message(conn));
                 stream
             })
         })
         .collect();
     let mut sent = [0; CONNECTIONS];
     for (conn, sent) in sent.iter_mut().enumerate() {
-        *sent = reactor.send(conn as ConnId, &message(conn)).unwrap();
+        *sent = reactor.send(conn as ConnId, &build_message(conn)).unwrap();
     }
     assert!(sent.contains(&0));
-    while (0..CONNECTIONS).any(|conn| sent[conn] < message(conn).len()) {
+    while (0..CONNECTIONS).any(|conn| sent[conn] < build_message(conn).len()) {
         for (event, _) in turn(&mut reactor) {
             let Event::Writable(conn) = event else {
                 panic!("{event:?}");
             };
             let at = conn as usize;
-            assert!(sent[at] < message(at).len());
-            sent[at] += reactor.send(conn, &message(at)[sent[at]..]).unwrap();
+            assert!(sent[at] < build_message(at).len());
+            sent[at] += reactor.send(conn, &build_message(at)[sent[at]..]).unwrap();
         }
     }
     while readers.iter().any(|reader| !reader.is_finished()) {
@@ -207,6 +209,10 @@ fn without_a_slot_senders_wait_for_their_turn() {
     assert_eq!(streams.collect::<Vec<_>>().len(), CONNECTIONS);
     (0..CONNECTIONS as ConnId).for_each(|conn| reactor.close(conn));
     assert_all_free(&mut reactor);
+}
+
+fn build_message(conn: usize) -> Vec<u8> {
+    vec![conn as u8; 10 + conn % 2 * 100_000]
 }
 
 /// Bytes arrive for connections that are closed in the same turn, before their events are returned.
@@ -285,15 +291,14 @@ fn a_socket_is_left_by_a_connection_that_is_over_or_is_reset() {
 /// any in it.
 #[test]
 fn nothing_is_left_of_closed_connections() {
-    let test = || {
+    let test = std::thread::spawn(|| {
         crate::sys::own_descriptor_table().unwrap();
         let Some(mut reactor) = tiny(4) else {
             return;
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let route = Route::to(listener.local_addr().unwrap());
-        let descriptors = || std::fs::read_dir("/proc/thread-self/fd").unwrap().count();
-        let before = descriptors();
+        let before = count_descriptors();
         for round in 0..2000u32 {
             for conn in 0..4 {
                 reactor.connect(conn, &route).unwrap();
@@ -332,9 +337,13 @@ fn nothing_is_left_of_closed_connections() {
             assert_eq!(reactor.next(), None);
         }
         // The listener has gone.
-        assert_eq!(descriptors(), before - 1);
-    };
-    std::thread::spawn(test).join().unwrap();
+        assert_eq!(count_descriptors(), before - 1);
+    });
+    test.join().unwrap();
+}
+
+fn count_descriptors() -> usize {
+    std::fs::read_dir("/proc/thread-self/fd").unwrap().count()
 }
 
 /// Linux before 6.12 takes durations instead of deadlines.

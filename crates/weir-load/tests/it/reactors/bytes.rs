@@ -30,11 +30,7 @@ pub(super) fn echoes_on_many_connections<R: Reactor>(mut reactor: R) {
         reactor.connect(conn, &Route::to(address)).unwrap();
     }
     let bytes = pattern(8192);
-    // What each connection is to get back, how much of it came, and how often.
-    let asked = |conn: ConnId, round: usize| {
-        let at = (conn as usize * 31 + round * 977) % 4096;
-        &bytes[at..at + 1 + (conn as usize * 17 + round * 401) % 4000]
-    };
+    // How often everything came to each connection, and how much of the next part.
     let mut came = vec![(0, 0); CONNECTIONS];
     let mut done = 0;
     turn_until(&mut reactor, |reactor, event| {
@@ -43,10 +39,10 @@ pub(super) fn echoes_on_many_connections<R: Reactor>(mut reactor: R) {
             Event::Received(conn) => {
                 let (round, got) = &mut came[conn as usize];
                 let part = reactor.received();
-                let whole = asked(conn, *round);
-                assert_eq!(part, &whole[*got..*got + part.len()]);
+                let wanted = choose_part(&bytes, conn, *round);
+                assert_eq!(part, &wanted[*got..*got + part.len()]);
                 *got += part.len();
-                if *got < whole.len() {
+                if *got < wanted.len() {
                     return false;
                 }
                 (*round, *got) = (*round + 1, 0);
@@ -57,13 +53,19 @@ pub(super) fn echoes_on_many_connections<R: Reactor>(mut reactor: R) {
         if came[conn as usize].0 == ROUNDS {
             done += 1;
         } else {
-            let whole = asked(conn, came[conn as usize].0);
-            assert_eq!(reactor.send(conn, whole).unwrap(), whole.len());
+            let wanted = choose_part(&bytes, conn, came[conn as usize].0);
+            assert_eq!(reactor.send(conn, wanted).unwrap(), wanted.len());
         }
         done == CONNECTIONS
     });
     drop(reactor);
     thread.join().unwrap();
+}
+
+/// Returns what a connection is to get back in a round.
+fn choose_part(bytes: &[u8], conn: ConnId, round: usize) -> &[u8] {
+    let at = (conn as usize * 31 + round * 977) % 4096;
+    &bytes[at..at + 1 + (conn as usize * 17 + round * 401) % 4000]
 }
 
 pub(super) fn sends_more_than_anybody_takes_at_once<R: Reactor>(mut reactor: R) {

@@ -42,7 +42,7 @@ pub(super) fn discarded_content_is_counted<R: Reactor>(mut reactor: R) {
 /// Receives one response: its head, content to be discarded, and the bytes after it.
 fn discard_one<R: Reactor>(reactor: &mut R, round: u8) {
     let (mut total, mut dropped) = (0, 0);
-    let mut asked = false;
+    let mut discards = false;
     turn_until(reactor, |reactor, event| {
         match event {
             Event::Received(0) => {
@@ -56,13 +56,13 @@ fn discard_one<R: Reactor>(reactor: &mut R, round: u8) {
                     assert_eq!(*byte, expected, "byte {at} of round {round}");
                 }
                 total += part.len();
-                if total >= HEAD && !asked {
-                    asked = true;
+                if total >= HEAD && !discards {
+                    discards = true;
                     reactor.discard(0, (HEAD + CONTENT - total) as u64);
                 }
             }
             Event::Discarded(0, bytes) => {
-                assert!(asked && bytes > 0);
+                assert!(discards && bytes > 0);
                 dropped += bytes;
                 total += bytes as usize;
                 assert!(total <= HEAD + CONTENT);

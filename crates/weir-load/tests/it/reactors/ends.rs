@@ -58,9 +58,9 @@ pub(super) fn a_number_is_used_again_at_once<R: Reactor>(mut reactor: R) {
         // What the old connection had still to send does not reach the new one's peer.
         reactor.send(0, b"new").unwrap();
         reactor.wait(0);
-        let mut got = [0; 3];
-        new.read_exact(&mut got).unwrap();
-        assert_eq!(&got, b"new");
+        let mut received = [0; 3];
+        new.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"new");
         reactor.close(0);
     }
 }
@@ -70,18 +70,18 @@ pub(super) fn all_bytes_come_before_the_end<R: Reactor>(mut reactor: R) {
     let mut stream = pair(&mut reactor, 0);
     let copy = bytes.clone();
     let writer = std::thread::spawn(move || stream.write_all(&copy).unwrap());
-    let mut got = 0;
+    let mut received_bytes = 0;
     turn_until(&mut reactor, |reactor, event| match event {
         Event::Received(0) => {
             let part = reactor.received();
-            assert!(part == &bytes[got..got + part.len()]);
-            got += part.len();
+            assert!(part == &bytes[received_bytes..received_bytes + part.len()]);
+            received_bytes += part.len();
             false
         }
         Event::Ended(0) => true,
         other => panic!("{other:?}"),
     });
-    assert_eq!(got, bytes.len());
+    assert_eq!(received_bytes, bytes.len());
     writer.join().unwrap();
 }
 
@@ -109,17 +109,17 @@ pub(super) fn an_answer_before_a_reset_is_heard<R: Reactor>(mut reactor: R) {
         // With bytes unread, which makes it a reset.
         drop(stream);
         sent += reactor.send(0, &request[sent..]).unwrap();
-        let mut got = Vec::new();
+        let mut received = Vec::new();
         turn_until(&mut reactor, |reactor, event| {
             match event {
-                Event::Received(0) => got.extend_from_slice(reactor.received()),
+                Event::Received(0) => received.extend_from_slice(reactor.received()),
                 Event::Writable(0) => sent += reactor.send(0, &request[sent..]).unwrap(),
                 Event::Failed(0, Errno::CONNRESET | Errno::PIPE) => {}
                 other => panic!("{other:?}"),
             }
             matches!(event, Event::Failed(..))
         });
-        assert_eq!(got, b"refused");
+        assert_eq!(received, b"refused");
         reactor.close(0);
     }
 }
@@ -158,8 +158,8 @@ pub(super) fn every_close_is_seen_by_the_peer<R: Reactor>(mut reactor: R) {
             waiting.push(stream);
         }
         for stream in waiting {
-            let mut rest = Vec::new();
-            if let Err(error) = patient(stream).read_to_end(&mut rest) {
+            let mut remaining = Vec::new();
+            if let Err(error) = patient(stream).read_to_end(&mut remaining) {
                 assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
             }
         }

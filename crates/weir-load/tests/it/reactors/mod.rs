@@ -105,13 +105,13 @@ fn turn_to<R: Reactor>(reactor: &mut R, expected: Event) {
 
 /// Turns until `count` bytes have arrived on a connection; no other event may come.
 fn receive<R: Reactor>(reactor: &mut R, conn: ConnId, count: usize) -> Vec<u8> {
-    let mut got = Vec::new();
+    let mut received = Vec::new();
     turn_until(reactor, |reactor, event| {
         assert_eq!(event, Event::Received(conn));
-        got.extend_from_slice(reactor.received());
-        got.len() >= count
+        received.extend_from_slice(reactor.received());
+        received.len() >= count
     });
-    got
+    received
 }
 
 fn open<R: Reactor>(reactor: &mut R, conn: ConnId, peer: SocketAddr) {

@@ -13,20 +13,20 @@ use super::{PATIENCE_NS, open, pair, silence, turn_until};
 pub(super) fn connects_or_says_why_not<R: Reactor>(mut reactor: R) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let six = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok();
-    let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let nobody = gone.local_addr().unwrap();
-    drop(gone);
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let nobody = closed.local_addr().unwrap();
+    drop(closed);
     let good = listener.local_addr().unwrap();
     reactor.connect(0, &Route::to(good)).unwrap();
     // Some kernels refuse at once, which is an answer, too.
     let refused_at_once = reactor.connect(1, &Route::to(nobody)) == Err(Errno::CONNREFUSED);
-    let mut seen = Vec::new();
+    let mut events = Vec::new();
     turn_until(&mut reactor, |_, event| {
-        seen.push(event);
-        seen.len() == 2 - usize::from(refused_at_once)
+        events.push(event);
+        events.len() == 2 - usize::from(refused_at_once)
     });
-    assert!(seen.contains(&Event::Connected(0)), "{seen:?}");
-    assert!(refused_at_once || seen.contains(&Event::ConnectFailed(1, Errno::CONNREFUSED)));
+    assert!(events.contains(&Event::Connected(0)), "{events:?}");
+    assert!(refused_at_once || events.contains(&Event::ConnectFailed(1, Errno::CONNREFUSED)));
     // The number is free again.
     open(&mut reactor, 1, good);
     if let Some(six) = six {

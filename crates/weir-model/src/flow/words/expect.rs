@@ -14,10 +14,10 @@ pub(super) fn expectation(text: &str, all: &mut ExpectSpec) -> Result<(), Fault>
             .hint("write status=200, status=2xx,304, size=1KiB, sha256=HEX, field=Name or 'field=Name: value'")
             .nearest(what, &KNOWN))
     };
-    let Some((what, value)) = text.split_once('=') else {
+    let Some((what, typed)) = text.split_once('=') else {
         return unknown(text);
     };
-    let value = value.trim();
+    let value = typed.trim();
     match what.trim() {
         "status" => {
             for code in value.split(',').map(str::trim) {

@@ -2,19 +2,22 @@ use super::*;
 use crate::request::{FieldSpec, StatusSpec};
 
 fn read_text(text: &str) -> Result<FlowSpec, Vec<String>> {
-    let said = text.split("; ").filter(|word| !word.is_empty()).map(|word| {
+    let settings = text.split("; ").filter(|word| !word.is_empty()).map(|word| {
         let (key, text) = word.split_once(' ').unwrap_or((word, ""));
-        Said { key: Key::of_word(key).unwrap_or_else(|| panic!("{key}")), text: text.to_owned() }
+        FlowSetting {
+            key: Key::of_word(key).unwrap_or_else(|| panic!("{key}")),
+            text: text.to_owned(),
+        }
     });
-    let said: Vec<_> = said.collect();
+    let settings: Vec<_> = settings.collect();
     let base = FlowSpec::new(50, ArrivalsSpec::Closed);
-    let one = |fault: Fault| {
-        let near = fault.nearest.map(|near| format!(" [{near}]"));
-        let message = format!("{}: {}", fault.key.flag(), fault.message);
-        message + &near.unwrap_or_default()
-    };
-    let (spec, faults) = read(&said, base, Duration::from_secs(10));
-    if faults.is_empty() { Ok(spec) } else { Err(faults.into_iter().map(one).collect()) }
+    let (spec, faults) = read(&settings, base, Duration::from_secs(10));
+    if faults.is_empty() { Ok(spec) } else { Err(faults.into_iter().map(write_fault).collect()) }
+}
+
+fn write_fault(fault: Fault) -> String {
+    let nearest = fault.nearest.map(|word| format!(" [{word}]")).unwrap_or_default();
+    format!("{}: {}{nearest}", fault.key.flag(), fault.message)
 }
 
 type Changes = fn(&mut FlowSpec);

@@ -55,13 +55,13 @@ pub(crate) fn bars(id: &str, plot: &Bars, width: Width) -> String {
 
 /// Returns the legend below the bars. Empty if there are no parts.
 pub(crate) fn bar_parts(plot: &Bars) -> String {
-    let mut seen: Vec<(&str, usize)> = Vec::new();
+    let mut parts: Vec<(&str, usize)> = Vec::new();
     for (name, hue, _) in plot.bars.iter().flat_map(|bar| &bar.parts) {
-        if !seen.contains(&(name, *hue)) {
-            seen.push((name, *hue));
+        if !parts.contains(&(name, *hue)) {
+            parts.push((name, *hue));
         }
     }
-    let keys: String = seen.iter().map(|(name, hue)| {
+    let keys: String = parts.iter().map(|(name, hue)| {
         let swatch = "<svg viewBox=\"0 0 28 8\" aria-hidden=\"true\"><rect class=\"part\" width=\"28\" height=\"8\"/></svg>";
         format!("<li class=\"s{hue}\">{swatch}{}</li>", Escaped(name))
     }).collect();

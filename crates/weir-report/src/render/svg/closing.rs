@@ -90,14 +90,12 @@ fn axes(canvas: &mut Canvas, (width, height): (Width, f64), end: f64, most: f64)
 mod tests {
     use super::*;
 
+    fn plot(steps: &[(f64, f64, f64)]) -> Closing {
+        Closing { title: "t".to_owned(), over: "seconds", steps: steps.to_vec(), dots: Vec::new() }
+    }
+
     #[test]
     fn what_closes_is_drawn_as_a_band_between_two_lines() {
-        let plot = |steps: &[(f64, f64, f64)]| Closing {
-            title: "t".to_owned(),
-            over: "seconds",
-            steps: steps.to_vec(),
-            dots: Vec::new(),
-        };
         let svg = closing("c", &plot(&[(2.0, 0.0, 900.0), (9.0, 400.0, 500.0)]), Width::Wide);
         assert_eq!(svg.matches("class=\"ln ").count(), 2);
         assert!(svg.contains("from 400 to 500 requests/s"), "{svg}");

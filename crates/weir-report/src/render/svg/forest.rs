@@ -47,12 +47,15 @@ const NARROW: Layout = Layout {
 /// Draws a forest. Returns an empty text if there is nothing to show.
 pub(crate) fn forest(id: &str, forest: &Forest, width: Width) -> String {
     let rows = &forest.rows;
-    let effects = || rows.iter().filter_map(|row| row.effect);
-    let whole = domain(effects(), forest.band);
-    let shown = match forest.close_up {
-        _ if effects().next().is_none() => None,
-        false => Some(whole),
-        true => close_up(effects(), forest.band, whole),
+    let effects: Vec<Effect> = rows.iter().filter_map(|row| row.effect).collect();
+    if effects.is_empty() {
+        return String::new();
+    }
+    let domain = span_effects(effects.iter().copied(), forest.band);
+    let shown = if forest.close_up {
+        close_up(effects.into_iter(), forest.band, domain)
+    } else {
+        Some(domain)
     };
     let Some(shown) = shown else {
         return String::new();
@@ -81,15 +84,15 @@ pub(crate) fn forest(id: &str, forest: &Forest, width: Width) -> String {
 }
 
 /// Returns the range of all drawable estimates and bounds and the band, with a small margin.
-fn domain(effects: impl Iterator<Item = Effect>, band: f64) -> (f64, f64) {
+fn span_effects(effects: impl Iterator<Item = Effect>, band: f64) -> (f64, f64) {
     let band = if band.is_finite() { band.clamp(0.0, 9.0) } else { 0.0 };
     let around = (1.0 + band).max(1.03);
     let (mut low, mut high) = (1.0 / around, around);
     for value in effects.flat_map(|e| [e.low, e.ratio, e.high]) {
         if value > 0.0 && value.is_finite() {
-            let value = value.clamp(1.0 / FARTHEST, FARTHEST);
-            low = low.min(value);
-            high = high.max(value);
+            let clamped = value.clamp(1.0 / FARTHEST, FARTHEST);
+            low = low.min(clamped);
+            high = high.max(clamped);
         }
     }
     let air = (high / low).powf(0.05);
@@ -104,7 +107,7 @@ fn close_up(
 ) -> Option<(f64, f64)> {
     let effects: Vec<Effect> =
         effects.filter(|effect| effect.low > 1.0 / NEAR && effect.high < NEAR).collect();
-    let shown = domain(effects.iter().copied(), band);
+    let shown = span_effects(effects.iter().copied(), band);
     let gain = (whole.1 / whole.0).ln() / (shown.1 / shown.0).ln();
     (effects.len() > 1 && gain >= WORTH).then_some(shown)
 }
@@ -146,15 +149,15 @@ impl Chart {
             };
             canvas.text("tick", (x, bottom + 20.0), anchor, &format!("{tick}×"));
         }
-        let one = self.scale.at(1.0);
+        let neutral_x = self.scale.at(1.0);
         let [low, high] = forest.sides;
         let (low, high) = (format!("← {low}"), format!("{high} →"));
         // A word that has no room on its side is left out: the other one says enough.
-        if one - left > 60.0 || self.layout.label_px < left {
-            canvas.text("hint", (one - 8.0, top - 9.0), Anchor::End, &low);
+        if neutral_x - left > 60.0 || self.layout.label_px < left {
+            canvas.text("hint", (neutral_x - 8.0, top - 9.0), Anchor::End, &low);
         }
-        if right - one > 60.0 || self.layout.label_px < left {
-            canvas.text("hint", (one + 8.0, top - 9.0), Anchor::Start, &high);
+        if right - neutral_x > 60.0 || self.layout.label_px < left {
+            canvas.text("hint", (neutral_x + 8.0, top - 9.0), Anchor::Start, &high);
         }
     }
 

@@ -66,9 +66,9 @@ impl Chart {
         let desc = format!("One line for each {}: {}", plot.each, names.join(", "));
         let size = (width.px(), height);
         let mut canvas = Canvas::new(id, &class, size, &plot.title, &desc);
-        let (y, ticks) = times(&plot.extent, plot_y);
+        let (scale_y, ticks) = times(&plot.extent, plot_y);
         for tick in ticks {
-            let y = y.at(tick);
+            let y = scale_y.at(tick);
             canvas.line("grid", (plot_x.0, y), (plot_x.1, y));
             let text = tick_time(tick);
             canvas.text("tick", (plot_x.0 - 8.0, y + 4.0), Anchor::End, &text);
@@ -77,7 +77,7 @@ impl Chart {
             Axis::Nines => Scale::log((1.0, plot.extent.right.clamp(10.0, 1e9)), plot_x),
             Axis::Rate => Scale::linear((0.0, top(&rates(plot, width))), plot_x),
         };
-        Chart { canvas, width, plot_x, plot_y, labels, x, y }
+        Chart { canvas, width, plot_x, plot_y, labels, x, y: scale_y }
     }
 
     /// Draws the horizontal axis: ticks with their words, and a caption.

@@ -3,7 +3,7 @@
 use weir_limits::shown;
 
 use super::canvas::{Anchor, Canvas, Escaped, Px, polyline};
-use super::scale::{Scale, round_steps};
+use super::scale::{Scale, round_steps, to_pixels};
 use crate::tree::Multiple;
 
 /// Size of a chart before the page's grid scales it.
@@ -56,14 +56,12 @@ fn draw(mut canvas: Canvas, one: &Multiple) -> String {
     }
     canvas.text("tick", (PLOT_X.0, SIZE.1 - 5.0), Anchor::Start, left);
     canvas.text("tick", (PLOT_X.1, SIZE.1 - 5.0), Anchor::End, right);
-    let place = |&(at, value): &(f64, f64)| {
-        if value.is_finite() { (x.at(at), y.at(value)) } else { (x.at(at), value) }
-    };
-    for (cx, cy) in one.dots.iter().filter(|at| is_finite(at)).map(place) {
+    for (cx, cy) in one.dots.iter().filter(|at| is_finite(at)).map(|point| to_pixels(point, &x, &y))
+    {
         let (cx, cy) = (Px(cx), Px(cy));
         canvas.put(format_args!("<circle class=\"dot s1\" cx=\"{cx}\" cy=\"{cy}\" r=\"2.5\"/>"));
     }
-    canvas.path("ln thin s0", &polyline(one.line.iter().map(place)));
+    canvas.path("ln thin s0", &polyline(one.line.iter().map(|point| to_pixels(point, &x, &y))));
     canvas.finish()
 }
 

@@ -2,7 +2,7 @@
 //! lines in one chart would be unreadable.
 
 use super::canvas::{Anchor, Canvas, Escaped, polyline};
-use super::scale::{Scale, round_steps, tick_rate, tick_time};
+use super::scale::{Scale, round_steps, tick_rate, tick_time, to_pixels};
 use crate::number;
 use crate::tree::{Panel, Panels};
 
@@ -26,8 +26,8 @@ pub(crate) fn panels(id: &str, group: &Panels) -> String {
             let desc = format!("from 0 to {} s", number::rate(axes.seconds));
             let canvas = Canvas::new(&format!("{id}-{place}"), "panel", SIZE, &title, &desc);
             let name = Escaped(&panel.name);
-            let ghost = ghost.filter(|_| !panel.is_baseline);
-            format!("<div><p>{name}</p>{}</div>", axes.draw(canvas, panel, ghost))
+            let drawn_ghost = ghost.filter(|_| !panel.is_baseline);
+            format!("<div><p>{name}</p>{}</div>", axes.draw(canvas, panel, drawn_ghost))
         })
         .collect();
     if drawn.is_empty() { drawn } else { format!("<div class=\"panels\">{drawn}</div>") }
@@ -42,10 +42,10 @@ struct Axes {
 
 impl Axes {
     fn of(group: &Panels) -> Axes {
-        let points = || group.panels.iter().flat_map(|panel| &panel.points);
+        let points = group.panels.iter().flat_map(|panel| &panel.points);
         Axes {
-            seconds: points().map(|(s, _)| *s).fold(0.0, f64::max),
-            steps: round_steps(cap(points().map(|(_, value)| *value).collect()), 3),
+            seconds: points.clone().map(|(s, _)| *s).fold(0.0, f64::max),
+            steps: round_steps(cap(points.map(|(_, value)| *value).collect()), 3),
             times: group.times,
         }
     }
@@ -63,15 +63,15 @@ impl Axes {
         canvas.text("tick", (PLOT_X.0, SIZE.1 - 3.0), Anchor::Start, "0 s");
         let end = format!("{} s", number::count(self.seconds.round() as u64));
         canvas.text("tick", (PLOT_X.1, SIZE.1 - 3.0), Anchor::End, &end);
-        let place = |&(s, v): &(f64, f64)| {
-            if v.is_finite() { (x.at(s), y.at(v)) } else { (x.at(s), v) }
-        };
         if let Some(ghost) = ghost {
-            canvas.path("ghost", &polyline(ghost.points.iter().map(place)));
+            canvas.path(
+                "ghost",
+                &polyline(ghost.points.iter().map(|point| to_pixels(point, &x, &y))),
+            );
         }
         // In a panel of its own an arm needs its hue only; dashes would break up a noisy line.
         let class = format!("ln thin s{}", panel.hue);
-        canvas.path(&class, &polyline(panel.points.iter().map(place)));
+        canvas.path(&class, &polyline(panel.points.iter().map(|point| to_pixels(point, &x, &y))));
         beyond(&mut canvas, &panel.points, top, &x);
         canvas.finish()
     }
@@ -84,14 +84,14 @@ fn cap(mut values: Vec<f64>) -> f64 {
     let Some(&max) = values.last() else {
         return 1.0;
     };
-    let place = ((values.len() - 1) as f64 * CAP_QUANTILE) as usize;
-    max.min(values[place] * HEADROOM)
+    let index = ((values.len() - 1) as f64 * CAP_QUANTILE) as usize;
+    max.min(values[index] * HEADROOM)
 }
 
 /// Draws a mark at the upper edge for each point above the axis.
 fn beyond(canvas: &mut Canvas, points: &[(f64, f64)], top: f64, x: &Scale) {
-    let is_beyond = |value: f64| value.is_finite() && value > top * (1.0 + 1e-9);
-    for (s, _) in points.iter().filter(|(_, value)| is_beyond(*value)) {
+    let limit = top * (1.0 + 1e-9);
+    for (s, _) in points.iter().filter(|(_, value)| value.is_finite() && *value > limit) {
         let at = x.at(*s);
         canvas.line("beyond", (at, PLOT_Y.1 - 5.0), (at, PLOT_Y.1));
     }
@@ -121,9 +121,11 @@ mod tests {
 
     #[test]
     fn a_block_without_a_value_leaves_a_gap() {
-        let of = |value: f64| panels("p", &group(vec![(0.0, 10.0), (1.0, value), (2.0, 10.0)]));
-        let parts = |svg: String| svg.rsplit_once(" d=\"").map(|(_, d)| d.matches('M').count());
-        assert_eq!([of(10.0), of(f64::NAN)].map(parts), [Some(1), Some(2)]);
+        let parts = [10.0, f64::NAN].map(|value| {
+            let svg = panels("p", &group(vec![(0.0, 10.0), (1.0, value), (2.0, 10.0)]));
+            svg.rsplit_once(" d=\"").map(|(_, d)| d.matches('M').count())
+        });
+        assert_eq!(parts, [Some(1), Some(2)]);
     }
 
     #[test]

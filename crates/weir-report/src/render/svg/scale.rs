@@ -78,13 +78,19 @@ pub(super) fn round_steps(max: f64, most: u32) -> Vec<f64> {
     (0..=steps).map(|index| f64::from(index) * step).collect()
 }
 
+/// Maps a point; a value that is not finite stays so.
+pub(super) fn to_pixels(&(at, value): &(f64, f64), x: &Scale, y: &Scale) -> (f64, f64) {
+    (x.at(at), if value.is_finite() { y.at(value) } else { value })
+}
+
 /// Returns 1, 2 and 5 times the powers of ten that cover `low..=high`, powers of ten first.
 pub(super) fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
-    let powers = || (first..=last).map(|power| 10_f64.powi(power));
-    powers()
-        .chain(powers().map(|power| 5.0 * power))
-        .chain(powers().map(|power| 2.0 * power))
+    let powers = (first..=last).map(|power| 10_f64.powi(power));
+    powers
+        .clone()
+        .chain(powers.clone().map(|power| 5.0 * power))
+        .chain(powers.map(|power| 2.0 * power))
         .collect()
 }
 

@@ -27,7 +27,6 @@ pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
         return Vec::new();
     }
     let all = found.curve.iter().collect();
-    let shown = |points| vec![Block::Table(table(found, points))];
     let knee = match found.knee {
         Some(rate) => format!(
             "the knee is at {} requests/s: above it the p99 stays above twice its lowest value",
@@ -38,26 +37,27 @@ pub(super) fn blocks(found: &Capacity) -> Vec<Block> {
     };
     vec![
         Block::Only(Outputs::HTML, vec![chart(found)]),
-        Block::Only(Outputs::TERMINAL, shown(thinned(found))),
+        Block::Only(Outputs::TERMINAL, vec![Block::Table(table(found, thinned(found)))]),
         clause(Style::Soft, knee),
-        Block::Only(Outputs::FILES, vec![fold("The same in figures", shown(all))]),
+        Block::Only(
+            Outputs::FILES,
+            vec![fold("The same in figures", vec![Block::Table(table(found, all))])],
+        ),
     ]
 }
 
 /// Returns the index of the quantile that the objective depends on: that of the deciding limit if it is shown, else the
 /// p99.
-fn front(found: &Capacity) -> usize {
+fn find_front(found: &Capacity) -> usize {
     let Some(Limit::Quantile(quantile, _)) = found.deciding() else {
         return P99;
     };
-    let mut known = QUANTILES.iter();
-    let place = known.position(|(_, known, _)| (known - quantile).abs() < 1e-9);
-    place.unwrap_or(P99)
+    QUANTILES.iter().position(|(_, shown, _)| (shown - quantile).abs() < 1e-9).unwrap_or(P99)
 }
 
 /// Returns the objective as a time in nanoseconds, with its text: the deciding limit if it is a time, else the first
 /// limit that is.
-pub(super) fn level(found: &Capacity) -> Option<(f64, String)> {
+pub(super) fn find_level(found: &Capacity) -> Option<(f64, String)> {
     let mut limits = found.deciding().into_iter().chain(&found.limits);
     limits.find_map(|limit| Some((limit.time()?.as_nanos() as f64, limit.to_string())))
 }
@@ -72,17 +72,17 @@ fn ns(known: Option<u64>) -> f64 {
 }
 
 fn chart(found: &Capacity) -> Block {
-    let front = front(found);
-    let lines = QUANTILES.iter().enumerate().map(|(place, (name, _, class))| Line {
+    let front = find_front(found);
+    let lines = QUANTILES.iter().enumerate().map(|(index, (name, _, class))| Line {
         name: (*name).to_owned(),
         tooltip: format!("{name} of the response time"),
         class: (*class).to_owned(),
-        series: place,
-        front: place == front,
-        points: line(found, place),
+        series: index,
+        front: index == front,
+        points: line(found, index),
     });
     let lines: Vec<Line> = lines.collect();
-    let level = level(found);
+    let level = find_level(found);
     let dots: Vec<Dot> =
         found.trials.iter().chain(&found.holds).map(|point| dot(found, point)).collect();
     let times = dots.iter().filter_map(|dot| dot.ns);
@@ -130,7 +130,7 @@ fn chart(found: &Capacity) -> Block {
 
 /// Returns a trial as a point of the chart.
 pub(super) fn dot(found: &Capacity, point: &CurvePoint) -> Dot {
-    let front = front(found);
+    let front = find_front(found);
     let ns = point.quantiles()[front].map(|ns| ns as f64);
     Dot {
         rate: point.rate,
@@ -170,11 +170,10 @@ fn table(found: &Capacity, points: Vec<&CurvePoint>) -> Table {
         Column::new("seconds").only(Outputs::FILES),
         Column::new("trials").only(Outputs::FILES),
     ]);
-    let group = |name: &str| Row::new(name, []).part(Part::Group);
     let mut rows: Vec<Row> = points.into_iter().map(|point| row(found, point)).collect();
     if !found.holds.is_empty() {
-        rows.insert(0, group("short trials"));
-        rows.push(group("long trials"));
+        rows.insert(0, Row::new("short trials", []).part(Part::Group));
+        rows.push(Row::new("long trials", []).part(Part::Group));
         rows.extend(found.holds.iter().map(|point| row(found, point)));
     }
     Table::new(Kind::Figures, "Response times by rate", "requests/s").columns(columns).rows(rows)

@@ -45,16 +45,16 @@ fn note(study: &Study, found: &CapacityFindings) -> String {
         .filter(|arm| arm.claimed && arm.ceiling.is_none())
         .map(|arm| (arm.high / arm.low).sqrt() - 1.0);
     // Before anything is known: as well as each search was asked to.
-    let each = widths.fold(0.0, f64::max);
-    let (whose, each) = if each > 0.0 {
-        ("The capacities here are known to", each)
+    let widest = widths.fold(0.0, f64::max);
+    let (subject, precision) = if widest > 0.0 {
+        ("The capacities here are known to", widest)
     } else {
         ("Capacities are to be known to", study.search.precision)
     };
-    let both = each * 2_f64.sqrt();
+    let both = precision * 2_f64.sqrt();
     format!(
-        "The arms were searched one after the other, so the ratios are unpaired. {whose} ±{:.1} % or better, which gives ratios that are known to ±{:.1} % or better, if nothing changes between the searches. What does change (the speed of the machine, other load in the cluster) is in the ratio and not in its interval, which is too narrow then. An A/A arm, which is searched last, shows how much that is, and no difference is claimed that is not larger; without that arm, none is.",
-        each * 100.0,
+        "The arms were searched one after the other, so the ratios are unpaired. {subject} ±{:.1} % or better, which gives ratios that are known to ±{:.1} % or better, if nothing changes between the searches. What does change (the speed of the machine, other load in the cluster) is in the ratio and not in its interval, which is too narrow then. An A/A arm, which is searched last, shows how much that is, and no difference is claimed that is not larger; without that arm, none is.",
+        precision * 100.0,
         both * 100.0
     )
 }
@@ -112,9 +112,9 @@ fn row(study: &Study, arm: &Capacity, ratio: Option<&Ratio>) -> Row {
     } else {
         end(arm).to_owned()
     });
-    let part = part(role(study, &arm.arm));
+    let row_part = part(role(study, &arm.arm));
     let Some(ratio) = ratio else {
-        return Row::new(&*arm.arm, [carried]).part(part);
+        return Row::new(&*arm.arm, [carried]).part(row_part);
     };
     let (tone, word) = verdict(study, ratio);
     let sign = words::verdict_sign(ratio.verdict);
@@ -128,7 +128,7 @@ fn row(study: &Study, arm: &Capacity, ratio: Option<&Ratio>) -> Row {
         Cell::tone(tone, format!("{sign} {word}")),
         Cell::from(format!("against {}: {}", ratio.against, ratio.because)),
     ];
-    Row::new(&*arm.arm, cells).part(part)
+    Row::new(&*arm.arm, cells).part(row_part)
 }
 
 fn effect(study: &Study, ratio: &Ratio) -> ForestRow {
@@ -153,19 +153,19 @@ fn together(study: &Study, found: &CapacityFindings) -> Option<Block> {
     let roles: Vec<ArmRole> = study.arms.iter().map(|arm| arm.role).collect();
     let arms = study.arms.iter().zip(charts::series(&roles));
     let lines = arms.filter_map(|(arm, series)| {
-        let own = found.arms.iter().find(|own| own.arm == arm.name)?;
+        let capacity = found.arms.iter().find(|capacity| capacity.arm == arm.name)?;
         Some(Line {
             name: arm.name.clone(),
-            tooltip: format!("{}: {} requests/s", arm.name, interval(own)),
+            tooltip: format!("{}: {} requests/s", arm.name, interval(capacity)),
             class: charts::class(series, arm.role),
             series,
             front: arm.role != ArmRole::Change,
-            points: curve::line(own, curve::P99),
+            points: curve::line(capacity, curve::P99),
         })
     });
     let lines: Vec<Line> = lines.collect();
     lines.iter().find(|line| !line.points.is_empty())?;
-    let level = found.arms.iter().find_map(curve::level);
+    let level = found.arms.iter().find_map(curve::find_level);
     let extent = Extent::of(&lines).with(level.iter().map(|(ns, _)| *ns));
     let chart = Lines {
         title: "p99 of the response time by rate".to_owned(),

@@ -16,18 +16,17 @@ const LEAST_FACTOR: f64 = 4.0;
 /// Returns the tables of one arm. A quantile has the same shades in all arms.
 pub(super) fn blocks(cells: &[Cell<'_>], arm: &str) -> Vec<Block> {
     let [p50, p90, p99, max] = QUANTILES;
-    let table = |quantile| Block::Table(heat(cells, arm, quantile));
-    let others = [p50, p90, max].map(table).into();
-    let folded = fold("The same at the median, p90 and the slowest request", others);
+    let tables = [p50, p90, max].map(|quantile| Block::Table(heat(cells, arm, quantile))).into();
+    let folded = fold("The same at the median, p90 and the slowest request", tables);
     vec![
-        Block::Only(Outputs::MARKDOWN, vec![table(p50)]),
-        Block::Only(Outputs::FILES, vec![table(p99)]),
+        Block::Only(Outputs::MARKDOWN, vec![Block::Table(heat(cells, arm, p50))]),
+        Block::Only(Outputs::FILES, vec![Block::Table(heat(cells, arm, p99))]),
         Block::Only(Outputs::HTML, vec![folded]),
     ]
 }
 
 /// Returns the shortest and the longest usable time of all arms at a quantile.
-fn range(cells: &[Cell<'_>], place: usize) -> (f64, f64) {
+fn find_range(cells: &[Cell<'_>], place: usize) -> (f64, f64) {
     let (low, high) = cells
         .iter()
         .filter(|cell| cell.usable())
@@ -39,7 +38,7 @@ fn range(cells: &[Cell<'_>], place: usize) -> (f64, f64) {
 }
 
 fn heat(cells: &[Cell<'_>], arm: &str, (quantile, place): (&str, usize)) -> Table {
-    let range = range(cells, place);
+    let range = find_range(cells, place);
     let (connections, rates) = axes(cells);
     let rows = connections.iter().map(|&connections| {
         let row = rates.iter().map(|rate| {
@@ -67,19 +66,20 @@ fn heat(cells: &[Cell<'_>], arm: &str, (quantile, place): (&str, usize)) -> Tabl
 /// SUSPECT.
 fn one(cell: &Cell<'_>, arm: &str, place: usize, range: (f64, f64)) -> TableCell {
     let validity = cell.found.validity;
-    let title = |what: &str| format!("{}, {}: {what}", cell.spec.name, words::validity(validity));
+    let title = format!("{}, {}", cell.spec.name, words::validity(validity));
     if !cell.usable() {
         let why = cell.found.reasons.first().map(|counted| &*counted.reason.seen);
-        return TableCell::from("×").title(title(why.unwrap_or("not to be used")));
+        return TableCell::from("×").title(format!("{title}: {}", why.unwrap_or("not to be used")));
     }
     let Some(found) = cell.arm(arm).filter(|arm| arm.samples > 0) else {
-        return TableCell::from(number::NONE).title(title("no request was answered"));
+        return TableCell::from(number::NONE).title(format!("{title}: no request was answered"));
     };
     let ns = found.response_ns[place] as f64;
     let mark = if validity == Validity::Valid { "" } else { "?" };
     TableCell {
         shade: Some(shade(ns, range)),
-        ..TableCell::from(format!("{}{mark}", milliseconds(ns))).title(title(&number::time(ns)))
+        ..TableCell::from(format!("{}{mark}", milliseconds(ns)))
+            .title(format!("{title}: {}", number::time(ns)))
     }
 }
 

@@ -3,17 +3,16 @@ use super::*;
 #[test]
 fn a_target_that_does_not_come_back_is_asked_twice() {
     let mut is_dead = false;
-    let mut target = |trial: &Trial, _| {
+    let (answer, history) = run(goal(), &mut |trial, _| {
         is_dead |= trial.rate > 1700.0;
         let bad = f64::from(u8::from(is_dead));
         Window { completed: trial.rate * (1.0 - bad), ..window(trial, bad) }
-    };
-    let (answer, history) = run(goal(), &mut target);
+    });
     let Ending::Broken(above) = answer.ending else { panic!("{answer:?}") };
     assert!((1500.0..=1700.0).contains(&above), "{answer:?}");
-    let looks = || history.iter().filter(|(trial, ..)| trial.stage == Stage::Look);
-    assert_eq!(looks().count(), 2);
-    assert!(looks().all(|(trial, ..)| trial.rate < 500.0));
+    let mut looks = history.iter().filter(|(trial, ..)| trial.stage == Stage::Look);
+    assert_eq!(looks.clone().count(), 2);
+    assert!(looks.all(|(trial, ..)| trial.rate < 500.0));
     // One that was dead before anything held.
     let (answer, history) =
         run(goal(), &mut |trial, _| Window { completed: 0.0, ..window(trial, 1.0) });
@@ -22,22 +21,20 @@ fn a_target_that_does_not_come_back_is_asked_twice() {
 
 #[test]
 fn a_generator_that_is_too_weak_is_never_taken_for_the_target() {
-    let mut weak = |trial: &Trial, _| Window {
+    let (answer, _) = run(goal(), &mut |trial, _| Window {
         sent: (900.0 / trial.rate).min(1.0),
         ..window(trial, cliff(trial, 900.0))
-    };
-    let (answer, _) = run(goal(), &mut weak);
+    });
     let held = answer.held.expect("a hold").rate;
     assert!(answer.is_ceiling && held > 700.0 && held <= 900.0, "{answer:?}");
     let (answer, history) = run(goal(), &mut |trial, _| Window { sent: 0.5, ..window(trial, 0.0) });
     assert!(matches!(answer.ending, Ending::NotSent(_)) && history.len() < 50, "{answer:?}");
     // Late in one trial.
     let mut trials = 0;
-    let mut once = |trial: &Trial, _| {
+    let (answer, _) = run(goal(), &mut |trial, _| {
         trials += 1;
         Window { sent: if trials <= 8 { 0.5 } else { 1.0 }, ..window(trial, cliff(trial, 1200.0)) }
-    };
-    let (answer, _) = run(goal(), &mut once);
+    });
     assert!(!answer.is_ceiling && answer.interval.1 >= 1200.0, "{answer:?}");
 }
 
@@ -57,41 +54,47 @@ fn a_known_ceiling_is_not_exceeded_and_an_answer_near_it_is_marked() {
 /// `u` not sent in time. The number is that of windows at the beginning in which the target may recover.
 fn judged() -> Vec<(&'static str, String, usize, Verdict)> {
     let held = Verdict::Held { seconds: 65.0 };
-    let breaks = |after_s: f64, clean_s: f64, recovers| {
-        Verdict::Broke(Break {
-            after_s,
-            clean_s,
-            is_dead: false,
-            has_collapsed: false,
-            completes: 1.0,
-            recovers,
-        })
-    };
-    let broke = |after_s, clean_s| breaks(after_s, clean_s, false);
-    let good = ".".repeat(64);
-    let with = |text: &str| text.replace('G', &good);
-    let long = |sign: &str, times| sign.repeat(times);
     vec![
-        ("not over", with("G"), 0, Verdict::Open),
-        ("over", with("G."), 0, held),
-        ("too much is bad", with("....xxxxxxx"), 0, broke(5.0, 4.0)),
-        ("may be good again", with("....x.x.."), 0, Verdict::Open),
-        ("is good again", with("....xx..."), 0, breaks(5.0, 4.0, true)),
-        ("is not for long", with("....x..xx.."), 0, broke(5.0, 4.0)),
-        ("was good but for a moment", with("b....xxxxxxx"), 0, broke(6.0, 5.0)),
-        ("was never good", with("x"), 0, broke(1.0, 0.0)),
-        ("hold-ups are nobody's", with("..sG"), 0, held),
-        ("nor is the backlog after them", with("..sxxG"), 0, held),
-        ("but not for ever", with("......sxxxxxxxxxx"), 0, broke(11.0, 10.0)),
-        ("good in spite of hold-ups", long("h", 65), 0, held),
-        ("held up all the time", long("s", 49), 0, broke(1.0, 0.0)),
-        ("most of it spoilt", long("s", 45) + &long("u", 32) + &long(".", 20), 0, Verdict::Spoilt),
-        ("late now and then", with("..uG"), 0, held),
-        ("late", long("u", 33), 0, Verdict::Unsent(0.7)),
-        ("recovers", with("xxxG."), 10, held),
-        ("recovers once", with("xxxGxxxxxxx"), 10, broke(68.0, 67.0)),
-        ("does not recover", long("x", 17), 10, broke(11.0, 10.0)),
+        ("not over", with_good("G"), 0, Verdict::Open),
+        ("over", with_good("G."), 0, held),
+        ("too much is bad", with_good("....xxxxxxx"), 0, broke(5.0, 4.0, false)),
+        ("may be good again", with_good("....x.x.."), 0, Verdict::Open),
+        ("is good again", with_good("....xx..."), 0, broke(5.0, 4.0, true)),
+        ("is not for long", with_good("....x..xx.."), 0, broke(5.0, 4.0, false)),
+        ("was good but for a moment", with_good("b....xxxxxxx"), 0, broke(6.0, 5.0, false)),
+        ("was never good", with_good("x"), 0, broke(1.0, 0.0, false)),
+        ("hold-ups are nobody's", with_good("..sG"), 0, held),
+        ("nor is the backlog after them", with_good("..sxxG"), 0, held),
+        ("but not for ever", with_good("......sxxxxxxxxxx"), 0, broke(11.0, 10.0, false)),
+        ("good in spite of hold-ups", "h".repeat(65), 0, held),
+        ("held up all the time", "s".repeat(49), 0, broke(1.0, 0.0, false)),
+        (
+            "most of it spoilt",
+            "s".repeat(45) + &"u".repeat(32) + &".".repeat(20),
+            0,
+            Verdict::Spoilt,
+        ),
+        ("late now and then", with_good("..uG"), 0, held),
+        ("late", "u".repeat(33), 0, Verdict::Unsent(0.7)),
+        ("recovers", with_good("xxxG."), 10, held),
+        ("recovers once", with_good("xxxGxxxxxxx"), 10, broke(68.0, 67.0, false)),
+        ("does not recover", "x".repeat(17), 10, broke(11.0, 10.0, false)),
     ]
+}
+
+fn broke(after_s: f64, clean_s: f64, recovers: bool) -> Verdict {
+    Verdict::Broke(Break {
+        after_s,
+        clean_s,
+        is_dead: false,
+        has_collapsed: false,
+        completes: 1.0,
+        recovers,
+    })
+}
+
+fn with_good(text: &str) -> String {
+    text.replace('G', &".".repeat(64))
 }
 
 /// Share of bad responses in a window with this sign.
@@ -128,11 +131,14 @@ fn errors_are_no_answers() {
     let goal = Goal { bounds: vec![Bound::quantile(0.99, 0.03), Bound::errors(0.001)], ..goal() };
     let search = Search::new(goal);
     let trial = search.hold(1000.0);
-    let of_share = |share: f64| Window { bad: vec![share, share], ..window(&trial, 0.0) };
     for (share, is_dead, has_collapsed) in
         [(1.0, true, true), (0.7, false, true), (0.3, false, false)]
     {
-        let windows = [vec![of_share(0.0); 20], vec![of_share(share); 7]].concat();
+        let windows = [(0.0, 20), (share, 7)]
+            .map(|(share, count)| {
+                vec![Window { bad: vec![share, share], ..window(&trial, 0.0) }; count]
+            })
+            .concat();
         let Verdict::Broke(how) = search.judge(&trial, &windows) else {
             panic!("it broke");
         };
@@ -146,13 +152,12 @@ fn a_machine_that_stands_still_is_not_the_target() {
     // In a third of the windows everything is late, by meters; or in nearly all of them.
     for (every, most) in [(3, 1.1), (1, 1.6)] {
         let mut count = 0;
-        let mut target = |trial: &Trial, _| {
+        let (answer, _) = run(Goal { time_s: 300.0, ..goal() }, &mut |trial, _| {
             count += 1;
             let is_held_up = count % every == 0;
             let bad = cliff(trial, 1200.0).max(if is_held_up { 0.005 } else { 0.0 });
             Window { is_held_up, ..window(trial, bad) }
-        };
-        let (answer, _) = run(Goal { time_s: 300.0, ..goal() }, &mut target);
+        });
         let (low, high) = answer.interval;
         assert!(low <= 1200.0 && 1200.0 <= high && high < most * low, "{every}: {answer:?}");
     }
@@ -162,12 +167,11 @@ fn a_machine_that_stands_still_is_not_the_target() {
 fn a_target_that_stands_still_for_a_second_is_not_used_up() {
     // It carries 1,200/s for as long as one likes, and once stands still for a second of a hold.
     let mut seconds_of_hold = 0;
-    let mut target = |trial: &Trial, _| {
+    let (answer, history) = run(Goal { time_s: 300.0, ..goal() }, &mut |trial, _| {
         seconds_of_hold += i32::from(trial.stage == Stage::Hold);
         let bad = if seconds_of_hold == 30 { 1.0 } else { 0.0 };
         window(trial, cliff(trial, 1200.0).max(bad))
-    };
-    let (answer, history) = run(Goal { time_s: 300.0, ..goal() }, &mut target);
+    });
     let rates: Vec<f64> = history
         .iter()
         .filter(|(trial, ..)| trial.stage == Stage::Hold)
@@ -227,9 +231,12 @@ fn a_hold_may_break_later_than_one_alone_would_last() {
     // The target recovers for 20 s from the trial before, and breaks 70 s after the beginning of the hold.
     let mut search = ramped(Goal { renews: false, time_s: 900.0, ..goal() });
     search.builds_up = true;
-    let sooner = |second| (20..40).contains(&second);
-    let later = |second| (20..70).contains(&second);
-    for (rate, is_good) in [(1500.0, sooner as fn(i32) -> bool), (1400.0, later)] {
+    type IsGood = fn(i32) -> bool;
+    let holds: [(f64, IsGood); 2] = [
+        (1500.0, |second| (20..40).contains(&second)),
+        (1400.0, |second| (20..70).contains(&second)),
+    ];
+    for (rate, is_good) in holds {
         let trial = Trial { lead: 20, ..search.hold(rate) };
         hold(&mut search, &trial, is_good, rate);
     }

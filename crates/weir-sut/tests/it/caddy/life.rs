@@ -36,29 +36,34 @@ fn clients_that_are_connected_are_let_go_in_order() {
 #[test]
 fn a_port_for_tls_that_is_taken_is_said_whoever_has_it() {
     let folder = WorkFolder::create().unwrap();
-    let is_taken = |error: &SutError, address: SocketAddr| matches!(error, SutError::PortTaken { address: taken, .. } if *taken == address);
     // One that would share it, as Caddy would, too: half the connections would go astray.
     let first = files(&[]).start();
     let address = first.proxy.address();
     let certificate = Certificate::make(folder.path(), &["weir.test".to_owned()]).unwrap();
-    let tls = |listen| TlsListener { listen, certificate: &certificate };
-    let configuration = write(&folder.prefix("c"), free_address(), Some(tls(address)));
+    let configuration = write(
+        &folder.prefix("c"),
+        free_address(),
+        Some(TlsListener { listen: address, certificate: &certificate }),
+    );
     let error = run(&*caddy(), &configuration).unwrap_err();
-    assert!(is_taken(&error, address), "{error}");
+    assert!(
+        matches!(&error, SutError::PortTaken { address: taken, .. } if *taken == address),
+        "{error}"
+    );
 
     // Of HTTP/3, which nobody but Caddy looks at: its own words. The port's TCP may be another test's.
-    let said_of_udp = || {
+    let mut words = (0..10).map(|_| {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let listen = udp.local_addr().unwrap();
-        let configuration = write(&folder.prefix("d"), free_address(), Some(tls(listen)));
+        let tls = TlsListener { listen, certificate: &certificate };
+        let configuration = write(&folder.prefix("d"), free_address(), Some(tls));
         match run(&*caddy(), &configuration).unwrap_err() {
             SutError::PortTaken { words, .. } => words,
             other => panic!("{other}"),
         }
-    };
-    let mut words = (0..10).map(|_| said_of_udp());
-    let is_caddys = |words: &String| words.contains("bind: address already in use");
-    assert!(words.any(|words| is_caddys(&words)), "in its own words");
+    });
+    let is_own = words.any(|words| words.contains("bind: address already in use"));
+    assert!(is_own, "in its own words");
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Tests of what Caddy serves, and how settings change that.
 
-use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -57,11 +56,11 @@ fn as_many_connections_to_the_origin_are_kept_as_were_asked_for() {
     {
         let origin = Gate::start();
         let arm = start_proxy(changes, &origin);
-        let asked = [(); HELD].map(|()| ask_aside(arm.proxy.address(), "/held"));
+        let requests = [(); HELD].map(|()| ask_aside(arm.proxy.address(), "/held"));
         until("all requests are at the origin", || origin.held() == HELD);
         origin.open();
-        for asked in asked {
-            assert!(asked.join().unwrap().is_some());
+        for request in requests {
+            assert!(request.join().unwrap().is_some());
         }
         until("the others are closed", || origin.closed() == HELD - kept);
         assert_eq!(origin.accepted(), HELD);
@@ -107,8 +106,8 @@ fn requests_above_the_limit_are_refused_and_above_that_of_connections_they_wait(
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(origin.accepted(), 1, "it waits");
     origin.open();
-    for asked in [first, second] {
-        let (head, _) = asked.join().unwrap().unwrap();
+    for request in [first, second] {
+        let (head, _) = request.join().unwrap().unwrap();
         assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     }
     assert_eq!(origin.accepted(), 1);
@@ -151,8 +150,9 @@ fn counters_move_and_requests_are_counted_where_that_was_asked_for() {
     arm.get("/");
     let after = arm.counters();
     assert!(!after.keys().any(|name| name.starts_with("caddy_http_")));
-    let allocated = |counters: &BTreeMap<String, u64>| counters["go_memstats_alloc_bytes_total"];
-    assert!(allocated(&after) > allocated(&before));
+    let [allocated_before, allocated_after] =
+        [&before, &after].map(|counters| counters["go_memstats_alloc_bytes_total"]);
+    assert!(allocated_after > allocated_before);
     for (name, value) in &before {
         assert!(after[name] >= *value, "{name} went back");
     }

@@ -7,7 +7,7 @@ use weir_parameters::Catalog;
 use weir_sut::{Certificate, Site, SutError, WorkFolder};
 
 use super::{caddy, files, proxy};
-use crate::setup::{Setup, catalog, nobody, stock};
+use crate::setup::{Setup, catalog_of, nobody, stock};
 use crate::support::free_address;
 
 #[test]
@@ -28,7 +28,7 @@ fn a_process_says_what_it_runs_with() {
     ];
     let setup = proxy(&changes, nobody());
     let arm = setup.start();
-    let complete = catalog(ProxyKind::Caddy).complete(ProxyKind::Caddy, &setup.settings);
+    let complete = catalog_of(ProxyKind::Caddy).complete(ProxyKind::Caddy, &setup.settings);
     assert_eq!(arm.effective().levels, complete);
     assert!(arm.effective().text.contains("\"idle_timeout\": \"7s\""));
     // From the process, and not from the file.
@@ -47,8 +47,8 @@ fn a_stock_configuration_is_accepted_without_a_remark_and_names_nothing_outside_
     let text = fs::read_to_string(configuration.file()).unwrap();
     assert!(text.contains("\"logs/access.log\"") && text.contains("\"conf/key.pem\""));
     assert!(!text.contains("\"/"), "{text}");
-    let whole = folder.path().display().to_string();
-    assert!(!text.contains(&whole), "{text}");
+    let folder_path = folder.path().display().to_string();
+    assert!(!text.contains(&folder_path), "{text}");
 }
 
 #[test]

@@ -76,10 +76,9 @@ struct Condition<'a> {
 /// Returns the whole answer as JSON.
 pub(super) fn json(run: &Run, findings: &Findings, judged: &[Judged]) -> Result<String, String> {
     let study = &run.header.study;
-    let found = findings.capacity.as_ref();
-    let first = found.and_then(|found| found.arms.first());
-    let external = study.arms.first();
-    let external = external.and_then(|arm| study.proxy_of(arm).external.as_ref());
+    let capacity = findings.capacity.as_ref();
+    let first = capacity.and_then(|capacity| capacity.arms.first());
+    let external = study.arms.first().and_then(|arm| study.proxy_of(arm).external.as_ref());
     let answer = Answer {
         format: FORMAT,
         weir_version: &run.header.weir_version,
@@ -89,7 +88,7 @@ pub(super) fn json(run: &Run, findings: &Findings, judged: &[Judged]) -> Result<
         question: &study.question,
         target: external.map(|external| Target {
             url: external.named.as_deref(),
-            addresses: external.addresses().map(|one| one.to_string()).collect(),
+            addresses: external.addresses().map(|address| address.to_string()).collect(),
         }),
         capacity: first.filter(|first| first.claimed).map(|first| Interval {
             low: first.low,
@@ -98,9 +97,9 @@ pub(super) fn json(run: &Run, findings: &Findings, judged: &[Judged]) -> Result<
         }),
         fail_if: judged
             .iter()
-            .map(|one| Condition { condition: &one.text, is_true: one.is_true })
+            .map(|judged| Condition { condition: &judged.text, is_true: judged.is_true })
             .collect(),
-        found,
+        found: capacity,
         limiters: findings.limiters.iter().map(limiter).collect(),
         growth: &findings.growth,
         remarks: run.header.remarks.iter().map(ToString::to_string).collect(),

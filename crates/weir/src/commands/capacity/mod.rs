@@ -40,7 +40,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
     {
         study::is_right_before_cluster(name, &args.lab, Scale::ONE)?;
     }
-    let options = run::options(&args.lab)?;
+    let options = run::read_options(&args.lab)?;
     let confirm = args.lab.confirm.then(|| options.clone());
     if args.lab.confirm {
         confirm::promise(args.lab.progress.is_quiet());
@@ -49,19 +49,18 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
         (Some(folder), _) => {
             only_a_folder(args)?;
             public::check_folder(folder, &args.lab)?;
-            let folder = folder.clone();
-            let options = Options { folder, ..options };
+            let options = Options { folder: folder.clone(), ..options };
             run::carry_out(&options, None, reporter(args)?)
                 .map_err(|error| Failure::of_run(error, Some(&options.folder)))?
         }
-        (None, Some(target)) if is_url(target) => of_url(args, options)?,
-        (None, Some(name)) => of_study(name, args, options)?,
+        (None, Some(target)) if is_url(target) => search_url(args, options)?,
+        (None, Some(name)) => search_study(name, args, options)?,
         (None, None) => {
             return Err(Failure::input("which server, or which study?")
                 .hint("weir capacity http://127.0.0.1:8080/"));
         }
     };
-    finish((&summary, confirm.as_ref()), args, &conditions)
+    finish(&summary, confirm.as_ref(), args, &conditions)
 }
 
 /// Returns the reporter for the chosen display of progress.
@@ -74,7 +73,7 @@ fn is_url(target: &str) -> bool {
     target.contains("://")
 }
 
-fn of_url(args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
+fn search_url(args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
     let search = url::search(args, &options)?;
     if !args.lab.progress.is_quiet() {
         search.said.iter().for_each(|line| terminal::tell(&format!("{line}\n")));
@@ -85,7 +84,7 @@ fn of_url(args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
         .map_err(|error| url::explained(error, &read.study, &options.folder))
 }
 
-fn of_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
+fn search_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
     let machine = run::machine(&options)?;
     let mut read =
         study::read(name, &options.catalog, Scale::ONE, &machine).map_err(|failure| {
@@ -136,8 +135,7 @@ fn said_by_study(args: &CapacityArgs) -> Option<&'static str> {
         (args.duration.is_some(), "--duration"),
         (is_flow, "options for requests, connections and TLS"),
     ];
-    let said = all.into_iter().find(|(is_said, _)| *is_said);
-    said.map(|(_, option)| option)
+    all.into_iter().find(|(is_said, _)| *is_said).map(|(_, option)| option)
 }
 
 /// Refuses options that change a resumed search: it keeps its settings.
@@ -152,13 +150,14 @@ fn only_a_folder(args: &CapacityArgs) -> Result<(), Failure> {
 
 /// Prints the answer, writes the report next to the records, and judges the conditions.
 fn finish(
-    (summary, confirm): (&Summary, Option<&Options>),
+    summary: &Summary,
+    confirm: Option<&Options>,
     args: &CapacityArgs,
     conditions: &[Condition],
 ) -> Result<ExitCode, Failure> {
     let (run, findings) = confirm::read(summary, confirm, args.lab.progress.is_quiet())?;
     let judged = fail_if::capacity::judge(conditions, &findings);
-    let kept = report::keep_both(&run, &findings);
+    let report_paths = report::keep_both(&run, &findings);
     let text = match args.format {
         CapacityFormat::Text => {
             let color = args.output.is_none() && terminal::color_on_stdout();
@@ -167,7 +166,7 @@ fn finish(
             } else {
                 Length::Summary(Pointers {
                     next: next::of_run(&run, &findings),
-                    files: kept.iter().flatten().cloned().collect(),
+                    files: report_paths.iter().flatten().cloned().collect(),
                 })
             };
             report::as_text(&run, &findings, length, color)
@@ -180,7 +179,7 @@ fn finish(
         }
     };
     deliver(&text, args.output.as_deref())?;
-    let [page, markdown] = kept?;
+    let [page, markdown] = report_paths?;
     let is_summary = args.format == CapacityFormat::Text && !args.full;
     if !is_summary && !args.lab.progress.is_quiet() {
         terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
@@ -199,10 +198,9 @@ fn finish(
 
 /// Returns true if the capacity of some arm is known, even if it is nothing.
 fn is_answered(findings: &Findings) -> bool {
-    let mut found = findings
+    findings
         .capacity
         .iter()
-        .flat_map(|found| &found.arms)
-        .map(|arm| arm.claimed || arm.end == Some(CapacityEnd::Never));
-    found.any(|is_known| is_known)
+        .flat_map(|capacity| &capacity.arms)
+        .any(|arm| arm.claimed || arm.end == Some(CapacityEnd::Never))
 }

@@ -17,7 +17,7 @@ use weir_model::study::{
 use super::tuning::Tuning;
 use crate::args::{CapacityArgs, FlowArgs};
 use crate::commands::load::{self, Server};
-use crate::commands::study::Read;
+use crate::commands::study::StudyFile;
 use crate::commands::{flag, public, time};
 use crate::failure::Failure;
 use crate::names;
@@ -35,7 +35,7 @@ const ROUND_TRIPS: u32 = 5;
 
 /// A search at a URL, ready to run.
 pub(super) struct Search {
-    pub(super) read: Read,
+    pub(super) read: StudyFile,
     /// Lines for the user, printed before the search begins.
     pub(super) said: Vec<String>,
 }
@@ -60,32 +60,34 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
     };
     let server = Server::of(&flow, is_here, |spec, all| {
         can_be_seen(patience, spec.timeout)?;
-        public::agreed(all, args.lab.yes_this_is_mine)
+        public::check_permission(all, args.lab.yes_this_is_mine)
     })?;
     let spec = flow_of(&server);
     if is_here {
         can_hold(&limits, &server.peers)?;
     }
-    let mut said = vec![match &args.objective {
+    let mut remarks = vec![match &args.objective {
         Some(_) => format!("Objective: {}", objective(&limits)),
         None => format!("Objective: {} (the default; -O says another)", objective(&limits)),
     }];
     let most_connections = args.flow.connections.is_none().then_some(MOST_CONNECTIONS);
-    said.push(asked(&server, most_connections));
-    said.push(wrong_answers(&spec, args));
-    let mut study = study(&server, spec, limits, cpus(args, &server, options)?);
+    remarks.push(describe_requests(&server, most_connections));
+    remarks.push(wrong_answers(&spec, args));
+    let mut study = build_study(&server, spec, limits, cpus(args, &server, options)?);
     study.search.most_connections = most_connections;
     tuning.apply(&mut study);
-    said.extend(time::fit_search(&study)?);
+    remarks.extend(time::fit_search(&study)?);
     let text = command_line();
-    Ok(Search { read: Read { study, text }, said })
+    Ok(Search { read: StudyFile { study, text }, said: remarks })
 }
 
 /// Refuses options of a load or of a study that have no effect in a search at a URL.
 fn refuse_idle(args: &CapacityArgs, options: &Options) -> Result<(), Failure> {
     let (flow, lab) = (&args.flow, &args.lab);
-    let is_placed = |role| options.places.host_of(role).is_some();
-    let holds = |policy: &String| policy == "hold" || policy.starts_with("hold:");
+    let mut started = [Role::Proxy, Role::Origin].into_iter();
+    let is_placed = started.any(|role| options.places.host_of(role).is_some());
+    let policy = flow.connection.as_deref();
+    let is_held = policy.is_some_and(|policy| policy == "hold" || policy.starts_with("hold:"));
     let of_study = "for a URL nothing is started but generators; the option is for studies";
     #[rustfmt::skip]
     let all = [
@@ -93,8 +95,8 @@ fn refuse_idle(args: &CapacityArgs, options: &Options) -> Result<(), Failure> {
         (flow.trace.is_some(), "--trace", "a trace has its own rates, but the search chooses the rates"),
         (flow.requests.is_some(), "-n", "the search chooses how long it sends"),
         (args.duration.is_some(), "-d", "the search chooses how long it sends; --budget is the time for all of it, --hold that of a long trial"),
-        (flow.connection.as_ref().is_some_and(holds), "--connection", "held connections send nothing"),
-        (is_placed(Role::Proxy) || is_placed(Role::Origin), "--place", "for a URL only generators are started: generator=HOST,HOST"),
+        (is_held, "--connection", "held connections send nothing"),
+        (is_placed, "--place", "for a URL only generators are started: generator=HOST,HOST"),
         (lab.confirm, "--confirm", "weir did not start the server and cannot change it; the option is for studies"),
         (lab.allow_host_settings, "--allow-host-settings", of_study),
         (lab.node_sysctls, "--node-sysctls", of_study),
@@ -114,8 +116,8 @@ fn address_of(url: &str) -> Option<String> {
         "https" => Some(443),
         _ => Some(80),
     });
-    let found = names::addresses(&format!("{}:{}", uri.host()?, port?)).ok()?;
-    found.first().map(ToString::to_string)
+    let addresses = names::addresses(&format!("{}:{}", uri.host()?, port?)).ok()?;
+    addresses.first().map(ToString::to_string)
 }
 
 /// Returns the default timeout of a response: twice the longest limit of the objective, if that is more than the usual
@@ -164,16 +166,16 @@ fn can_hold(limits: &[Limit], peers: &[SocketAddr]) -> Result<(), Failure> {
         return Ok(());
     };
     for peer in peers {
-        let way = round_trip(*peer).map_err(|error| {
+        let elapsed = round_trip(*peer).map_err(|error| {
             Failure::failed(format!("{peer}: {error}")).hint("is a server listening there?")
         })?;
-        if way >= time {
-            let way = Duration::from_micros(way.as_micros() as u64 + 1);
+        if elapsed >= time {
+            let shortest = Duration::from_micros(elapsed.as_micros() as u64 + 1);
             let message = format!(
                 "{limit} cannot hold at any rate: the round trip to {peer} alone takes {}",
-                format_duration(way)
+                format_duration(shortest)
             );
-            let nearest = format_duration(way * 2);
+            let nearest = format_duration(shortest * 2);
             return Err(Failure::input(message).hint(format!(
                 "the nearest limit that may hold: -O '{} < {nearest}'",
                 limit.subject()
@@ -202,20 +204,21 @@ fn cpus(
     server: &Server,
     options: &Options,
 ) -> Result<Option<CpuRoles>, Failure> {
-    let own = server.peers.iter().any(|peer| weir_lab::is_own(peer.ip()));
+    let is_own = server.peers.iter().any(|peer| weir_lab::is_own(peer.ip()));
     let is_here = options.places.sends_from_here();
-    let of_this_host = || {
-        let facts = weir_lab::facts(options);
-        facts.map(|facts| facts.cpus).map_err(|error| Failure::of_run(error, None))
-    };
     let generator = match &args.cpus {
         Some(text) => flag("--cpus", text.parse::<CpuSet>())?,
         // The lab shares them out.
-        None if own || !is_here => return Ok(None),
-        None => of_this_host()?,
+        None if is_own || !is_here => return Ok(None),
+        None => cpus_of_this_host(options)?,
     };
-    let others = if is_here { generator.clone() } else { of_this_host()? };
-    Ok(Some(CpuRoles { proxy: others.clone(), origin: others, generator }))
+    let server_cpus = if is_here { generator.clone() } else { cpus_of_this_host(options)? };
+    Ok(Some(CpuRoles { proxy: server_cpus.clone(), origin: server_cpus, generator }))
+}
+
+fn cpus_of_this_host(options: &Options) -> Result<CpuSet, Failure> {
+    let facts = weir_lab::facts(options).map_err(|error| Failure::of_run(error, None))?;
+    Ok(facts.cpus)
 }
 
 fn objective(limits: &[Limit]) -> String {
@@ -224,7 +227,7 @@ fn objective(limits: &[Limit]) -> String {
 }
 
 /// Returns the line that names the server, its addresses and the number of connections.
-fn asked(server: &Server, most_connections: Option<u32>) -> String {
+fn describe_requests(server: &Server, most_connections: Option<u32>) -> String {
     let peers: Vec<String> = server.peers.iter().map(ToString::to_string).collect();
     let connections = server.spec.connections;
     let more = match most_connections {
@@ -249,7 +252,12 @@ fn wrong_answers(spec: &FlowSpec, args: &CapacityArgs) -> String {
     format!("An error is {right}, none within {timeout} (-T), or a connection that fails")
 }
 
-fn study(server: &Server, spec: FlowSpec, limits: Vec<Limit>, cpus: Option<CpuRoles>) -> Study {
+fn build_study(
+    server: &Server,
+    spec: FlowSpec,
+    limits: Vec<Limit>,
+    cpus: Option<CpuRoles>,
+) -> Study {
     let mut peers = server.peers.iter().copied();
     let address = peers.next().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
     let external = ExternalSpec { address, also: peers.collect(), named: Some(server.url.clone()) };
@@ -335,7 +343,7 @@ pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failur
             let external = study.proxy.external.as_ref();
             let (to, elsewhere) = external
                 .filter(|_| (300..400).contains(&status))
-                .map(|one| load::about_redirect(&study.loads[0].main, one.address, status))
+                .map(|server| load::about_redirect(&study.loads[0].main, server.address, status))
                 .unwrap_or_default();
             let message = format!(
                 "{url} answers with status {status}{to}, which is an error: {expected} is expected"

@@ -27,49 +27,45 @@ enum End {
 }
 
 pub(crate) fn read(texts: &[String]) -> Result<Vec<Condition>, Failure> {
-    texts.iter().map(|text| one(text)).collect()
+    texts.iter().map(|text| parse_condition(text)).collect()
 }
 
-fn one(text: &str) -> Result<Condition, Failure> {
-    let wrong = |what: &str| {
-        Failure::input(format!("--fail-if `{text}`: {what}")).hint(
-            "write --fail-if 'capacity < 5000/s', or --fail-if 'capacity.low < 5000/s' to be strict",
-        )
-    };
+fn parse_condition(text: &str) -> Result<Condition, Failure> {
     let Some((subject, bound)) = text.split_once('<') else {
-        return Err(wrong("a condition says below which rate a capacity is too low"));
+        return Err(wrong(text, "a condition says below which rate a capacity is too low"));
     };
-    let of = match subject.trim() {
+    let end = match subject.trim() {
         "capacity" | "capacity.high" => End::High,
         "capacity.low" => End::Low,
         _ => {
-            return Err(wrong("only `capacity`, `capacity.low` and `capacity.high` can be judged"));
+            return Err(wrong(
+                text,
+                "only `capacity`, `capacity.low` and `capacity.high` can be judged",
+            ));
         }
     };
-    let bound = bound.trim();
-    let below =
-        parse_rate(bound).map_err(|_| wrong("the bound is not a rate such as 5000/s or 5k/s"))?;
-    Ok(Condition { text: text.trim().to_owned(), of, below })
+    let below = parse_rate(bound.trim())
+        .map_err(|_| wrong(text, "the bound is not a rate such as 5000/s or 5k/s"))?;
+    Ok(Condition { text: text.trim().to_owned(), of: end, below })
+}
+
+fn wrong(text: &str, what: &str) -> Failure {
+    Failure::input(format!("--fail-if `{text}`: {what}")).hint(
+        "write --fail-if 'capacity < 5000/s', or --fail-if 'capacity.low < 5000/s' to be strict",
+    )
 }
 
 /// Judges each condition against all arms.
 pub(crate) fn judge(conditions: &[Condition], findings: &Findings) -> Vec<Judged> {
-    let arms = findings.capacity.as_ref();
-    let arms = arms.map_or(&[][..], |found| &found.arms);
+    let arms = findings.capacity.as_ref().map_or(&[][..], |capacity| &capacity.arms);
     let judged = conditions.iter().map(|condition| {
-        let each: Vec<_> = arms.iter().map(|arm| (arm, condition.holds(arm))).collect();
-        let of = |wanted: &dyn Fn(&Verdict) -> bool| -> Vec<String> {
-            each.iter()
-                .filter(|(_, verdict)| wanted(verdict))
-                .map(|(arm, verdict)| verdict.said_of(arm))
-                .collect()
-        };
-        let is_true = of(&|verdict| matches!(verdict, Verdict::True));
-        let unknown = of(&|verdict| matches!(verdict, Verdict::Unknown(_)));
+        let verdicts: Vec<_> = arms.iter().map(|arm| (arm, condition.holds(arm))).collect();
+        let is_true = describe_arms(&verdicts, |verdict| matches!(verdict, Verdict::True));
+        let unknown = describe_arms(&verdicts, |verdict| matches!(verdict, Verdict::Unknown(_)));
         let (is_true, why) =
             match (&is_true[..], &unknown[..]) {
                 ([], []) => {
-                    let open = of(&|verdict| matches!(verdict, Verdict::Open));
+                    let open = describe_arms(&verdicts, |verdict| matches!(verdict, Verdict::Open));
                     (Some(false), open.into_iter().map(|why| {
                     format!("not shown, and taken for false: {why}; capacity.low is stricter")
                 }).collect())
@@ -80,6 +76,17 @@ pub(crate) fn judge(conditions: &[Condition], findings: &Findings) -> Vec<Judged
         Judged { text: condition.text.clone(), is_true, why }
     });
     judged.collect()
+}
+
+fn describe_arms(
+    verdicts: &[(&Capacity, Verdict)],
+    is_wanted: impl Fn(&Verdict) -> bool,
+) -> Vec<String> {
+    verdicts
+        .iter()
+        .filter(|(_, verdict)| is_wanted(verdict))
+        .map(|(arm, verdict)| verdict.said_of(arm))
+        .collect()
 }
 
 /// Result of a condition for one arm.
@@ -118,13 +125,12 @@ impl Condition {
             End::Low => low,
             End::High => high,
         };
-        match end < self.below {
-            true if self.of == End::High && arm.ceiling.is_some() => {
-                Verdict::Unknown("the measurement reached its own limit before the server did")
-            }
-            true => Verdict::True,
-            false if low < self.below => Verdict::Open,
-            false => Verdict::False,
+        if end >= self.below {
+            if low < self.below { Verdict::Open } else { Verdict::False }
+        } else if self.of == End::High && arm.ceiling.is_some() {
+            Verdict::Unknown("the measurement reached its own limit before the server did")
+        } else {
+            Verdict::True
         }
     }
 }
@@ -142,7 +148,7 @@ mod tests {
             (" capacity.low < 12.5 ", End::Low, 12.5),
             ("capacity < 5000 requests/s", End::High, 5000.0),
         ] {
-            let read = one(text).unwrap();
+            let read = parse_condition(text).unwrap();
             assert_eq!((read.of, read.below), (of, below), "{text}");
         }
         for (text, what) in [
@@ -154,7 +160,7 @@ mod tests {
             ("capacity < ", "not a rate"),
             ("p99 < 30ms", "only `capacity`"),
         ] {
-            let refused = one(text).unwrap_err().rendered(false);
+            let refused = parse_condition(text).unwrap_err().rendered(false);
             assert!(refused.contains(what), "{text}: {refused}");
             assert!(refused.contains("hint: write --fail-if"), "{refused}");
         }

@@ -10,7 +10,7 @@ use weir_model::load_report::{LoadReport, LoadShape, StatusCount};
 use weir_model::record::{Validity, ValidityReason};
 use weir_report::words;
 
-use super::{Condition, Figure, Held, Judged, Says, Vocabulary, beyond, shown};
+use super::{Condition, Figure, Held, Judged, Says, Vocabulary, beyond, format_window};
 use crate::failure::Failure;
 
 const VOCABULARY: Vocabulary = Vocabulary {
@@ -23,7 +23,7 @@ const OF_THE_SERVER: [&str; 2] = ["failures", "nothing-answered"];
 
 /// Conditions on a load, each with the results of its windows so far.
 #[derive(Debug)]
-pub(crate) struct Conditions(Vec<(Condition, Seen)>);
+pub(crate) struct Conditions(Vec<(Condition, WindowCounts)>);
 
 /// Figures of a whole load, or of a window in it.
 pub(super) struct Figures<'a> {
@@ -42,7 +42,7 @@ pub(super) struct Figures<'a> {
 
 /// Results of one condition in its windows.
 #[derive(Debug, Clone, Default)]
-struct Seen {
+struct WindowCounts {
     judged: u32,
     /// Windows in which the condition was true; `first` describes the first of them.
     beyond: u32,
@@ -58,11 +58,13 @@ impl Conditions {
     /// A condition has a subject that a load lacks, or windows that are longer than the load.
     pub(crate) fn read(texts: &[String]) -> Result<Conditions, Failure> {
         let read = VOCABULARY.read(texts)?;
-        match read.iter().find_map(|one| Some((&one.text, one.arm.as_ref()?))) {
+        match read.iter().find_map(|condition| Some((&condition.text, condition.arm.as_ref()?))) {
             Some((text, arm)) => {
                 Err(Failure::input(format!("--fail-if `{text}`: a load has no arm `{arm}`")))
             }
-            None => Ok(Conditions(read.into_iter().map(|one| (one, Seen::default())).collect())),
+            None => Ok(Conditions(
+                read.into_iter().map(|condition| (condition, WindowCounts::default())).collect(),
+            )),
         }
     }
 
@@ -93,8 +95,9 @@ impl Conditions {
                 Some(None) => {}
                 Some(Some(words)) => {
                     seen.beyond += 1;
-                    let said = format!("{words} from {:.0} to {:.0} s", figures.from, figures.to);
-                    seen.first.get_or_insert(said);
+                    let message =
+                        format!("{words} from {:.0} to {:.0} s", figures.from, figures.to);
+                    seen.first.get_or_insert(message);
                 }
             }
         }
@@ -105,7 +108,7 @@ impl Conditions {
         let response = weir_report::load::histogram(&report.response_time)
             .unwrap_or_else(|_| weir_record::empty_histogram());
         let Ended { requests, failed } = requests(report);
-        let whole = Figures {
+        let total = Figures {
             from: report.phases.ramp_up,
             to: report.phases.ramp_up + report.phases.sustain,
             completed: report.counts.completed,
@@ -117,17 +120,17 @@ impl Conditions {
         self.0
             .iter()
             .map(|(condition, windows)| {
-                let held = condition.held(windows, &whole, &report.validity);
-                Judged::of_any(&condition.text, vec![held])
+                let held = condition.judge(windows, &total, &report.validity);
+                Judged::combine(&condition.text, vec![held])
             })
             .collect()
     }
 }
 
 impl Condition {
-    fn held(
+    fn judge(
         &self,
-        windows: &Seen,
+        windows: &WindowCounts,
         whole: &Figures<'_>,
         validity: &[ValidityReason],
     ) -> (Held, String) {
@@ -136,21 +139,21 @@ impl Condition {
             Says::Word(word) => {
                 let least = if word == "invalid" { Validity::Invalid } else { Validity::Suspect };
                 return match worst.filter(|reason| reason.validity >= least) {
-                    Some(reason) => (Held::True, said(reason)),
+                    Some(reason) => (Held::True, describe_reason(reason)),
                     None => (Held::False, String::new()),
                 };
             }
             Says::Figure { figure, above, bound, window } => (figure, above, bound, window),
         };
-        let spoils = |reason: &&ValidityReason| {
+        let spoiling = validity.iter().find(|reason| {
             let of_server = figure == Figure::Errors && OF_THE_SERVER.contains(&&*reason.rule);
             reason.validity == Validity::Invalid && !of_server
-        };
-        if let Some(reason) = validity.iter().find(spoils) {
-            return (Held::Unknown, said(reason));
+        });
+        if let Some(reason) = spoiling {
+            return (Held::Unknown, describe_reason(reason));
         }
         match window {
-            Some(window) => windows.held(window),
+            Some(window) => windows.judge(window),
             None => match whole.value(figure).map(|value| beyond(figure, above, bound, value)) {
                 None => (Held::Unknown, "nothing was answered".to_owned()),
                 Some(Some(words)) => (Held::True, words),
@@ -160,10 +163,10 @@ impl Condition {
     }
 }
 
-impl Seen {
-    fn held(&self, window: Duration) -> (Held, String) {
-        let Seen { judged, beyond, .. } = self;
-        let length = shown(window);
+impl WindowCounts {
+    fn judge(&self, window: Duration) -> (Held, String) {
+        let WindowCounts { judged, beyond, .. } = self;
+        let length = format_window(window);
         match (&self.first, self.unknown) {
             (Some(first), _) => {
                 (Held::True, format!("{first}, and in {beyond} of {judged} windows of {length}"))
@@ -203,25 +206,26 @@ impl Figures<'_> {
     }
 }
 
-fn said(reason: &ValidityReason) -> String {
+fn describe_reason(reason: &ValidityReason) -> String {
     format!("the result is {} ({}: {})", words::validity(reason.validity), reason.rule, reason.seen)
 }
 
 /// Counts the requests that ended, and those that failed, by the definition of the rule `failures`.
 fn requests(report: &LoadReport) -> Ended {
-    let of = |load: &LoadShape, statuses: &[StatusCount]| -> u64 {
-        statuses
-            .iter()
-            .filter(|one| one.status >= 400 && !load.status_expected)
-            .map(|one| one.count)
-            .sum()
-    };
     let wrong = match &report.flows[..] {
-        [] => of(&report.load, &report.statuses),
-        flows => flows.iter().map(|flow| of(&flow.load, &flow.statuses)).sum(),
+        [] => count_wrong(&report.load, &report.statuses),
+        flows => flows.iter().map(|flow| count_wrong(&flow.load, &flow.statuses)).sum(),
     };
     let errors = report.errors.iter().map(|error| (error.kind, error.count));
     Ended::of(report.counts.completed_whole, wrong, errors)
+}
+
+fn count_wrong(load: &LoadShape, statuses: &[StatusCount]) -> u64 {
+    statuses
+        .iter()
+        .filter(|row| row.status >= 400 && !load.status_expected)
+        .map(|row| row.count)
+        .sum()
 }
 
 /// The windows of a load, put together from its slices. They follow one another from the start of the measured time. A
@@ -314,29 +318,29 @@ mod tests {
     }
 
     /// Judges conditions after these seconds; `rule` names a validity rule that makes the whole load invalid.
-    fn held(
+    fn judge_windows(
         texts: &[&str],
         seconds: &[(u64, u64, u64)],
         rule: Option<&str>,
     ) -> Vec<(Held, String)> {
-        let mut told = Windows::new(conditions(texts), Duration::from_secs(2));
-        let mut whole = SliceData::new();
+        let mut windows = Windows::new(conditions(texts), Duration::from_secs(2));
+        let mut total = SliceData::new();
         let mut wrong = 0;
         for (at, (answered, ms, failed)) in (2..).zip(seconds) {
             let (data, failed) = second(*answered, *ms, *failed);
             let at = f64::from(at);
-            told.take((at, at + 1.0), &data, failed);
-            whole.add(&data);
+            windows.take((at, at + 1.0), &data, failed);
+            total.add(&data);
             wrong += failed;
         }
         let figures = Figures {
             from: 2.0,
             to: 2.0 + seconds.len() as f64,
-            completed: whole.completed,
-            requests: whole.completed_whole,
+            completed: total.completed,
+            requests: total.completed_whole,
             failed: wrong,
-            unended: whole.censored.queued,
-            response: &whole.histograms.response,
+            unended: total.censored.queued,
+            response: &total.histograms.response,
         };
         let reasons: Vec<ValidityReason> = rule
             .map(|rule| ValidityReason {
@@ -346,11 +350,11 @@ mod tests {
             })
             .into_iter()
             .collect();
-        let conditions = told.end();
+        let conditions = windows.end();
         conditions
             .0
             .iter()
-            .map(|(condition, windows)| condition.held(windows, &figures, &reasons))
+            .map(|(condition, windows)| condition.judge(windows, &figures, &reasons))
             .collect()
     }
 
@@ -378,17 +382,21 @@ mod tests {
             ("errors > 0.3%", Some("steal"), Unknown, "the result is INVALID"),
         ];
         for (text, rule, expected, why) in rows {
-            let found = held(&[text], &seconds, rule).remove(0);
-            assert!(found.0 == expected && found.1.contains(why), "{text}, {rule:?}: {found:?}");
+            let outcome = judge_windows(&[text], &seconds, rule).remove(0);
+            assert!(
+                outcome.0 == expected && outcome.1.contains(why),
+                "{text}, {rule:?}: {outcome:?}"
+            );
         }
         let (mut data, failed) = second(100, 10, 0);
         data.censored.queued = 2;
         let mut windows =
             Windows::new(conditions(&["p99 > 20ms in 1s", "p90 > 20ms in 1s"]), Duration::ZERO);
         windows.take((0.0, 1.0), &data, failed);
-        let seen = windows.end().0;
-        assert_eq!((seen[0].1.beyond, seen[1].1.beyond), (1, 0));
-        let silent = held(&["p99 > 1s in 1s", "rate < 1/s in 1s"], &[(9, 1, 0), (0, 1, 0)], None);
+        let judged = windows.end().0;
+        assert_eq!((judged[0].1.beyond, judged[1].1.beyond), (1, 0));
+        let silent =
+            judge_windows(&["p99 > 1s in 1s", "rate < 1/s in 1s"], &[(9, 1, 0), (0, 1, 0)], None);
         assert_eq!(silent[0].0, Unknown);
         assert_eq!(silent[1].0, True);
     }

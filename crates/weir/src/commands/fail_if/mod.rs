@@ -63,7 +63,7 @@ struct Vocabulary {
 
 impl Figure {
     /// Formats a value with its unit.
-    fn shown(self, value: f64) -> String {
+    fn format_value(self, value: f64) -> String {
         match self {
             Figure::Quantile(_) | Figure::Mean => number::time(value),
             Figure::Errors => format!("{}%", (value * 1e6).round() / 1e4),
@@ -89,7 +89,7 @@ impl Vocabulary {
         texts
             .iter()
             .map(|text| {
-                self.one(text).map_err(|what| {
+                self.parse_condition(text).map_err(|what| {
                     let example = self.example;
                     let hint = if text.contains("p(") {
                         THRESHOLDS.to_owned()
@@ -102,24 +102,23 @@ impl Vocabulary {
             .collect()
     }
 
-    fn one(&self, text: &str) -> Result<Condition, String> {
-        let (said, above, bound) = match text.split_once(['<', '>']) {
-            None => (text, false, None),
-            Some((said, bound)) => {
-                let bound = bound.strip_prefix('=').unwrap_or(bound);
-                (said, text[said.len()..].starts_with('>'), Some(bound.trim()))
+    fn parse_condition(&self, text: &str) -> Result<Condition, String> {
+        let (left_side, above, bound) = match text.split_once(['<', '>']) {
+            None => (text.trim(), false, None),
+            Some((before, after)) => {
+                let bound = after.strip_prefix('=').unwrap_or(after);
+                (before.trim(), text[before.len()..].starts_with('>'), Some(bound.trim()))
             }
         };
-        let said = said.trim();
-        let (arm, subject) = match said.rsplit_once(char::is_whitespace) {
+        let (arm, subject) = match left_side.rsplit_once(char::is_whitespace) {
             Some((arm, subject)) => (Some(arm.trim().to_owned()), subject),
-            None => (None, said),
+            None => (None, left_side),
         };
         let says = match bound {
             None => self.words.iter().find(|word| **word == subject).map(|word| Says::Word(word)),
             Some(bound) => Some(figure(subject, above, bound)?),
-        };
-        let says = says.ok_or_else(|| match self.words {
+        }
+        .ok_or_else(|| match self.words {
             words if words.contains(&subject) => format!("`{subject}` has no bound"),
             words => format!("`{subject}` is none of {}, and has no bound", words.join(", ")),
         })?;
@@ -154,13 +153,13 @@ fn figure(subject: &str, above: bool, bound: &str) -> Result<Says, String> {
 fn limit(subject: &str, bound: &str) -> Result<(Figure, f64), String> {
     let read = Limit::parse_all(&format!("{subject} < {bound}"))
         .map_err(|error| error.what.replace(" can have a limit", ", or rate, can have a bound"))?;
-    let ns = |time: Duration| time.as_nanos() as f64;
     match read[..] {
         // As many digits as were written, and not those of its binary neighbour.
         [Limit::Quantile(quantile, time)] => {
-            Ok((Figure::Quantile((quantile * 1e8).round() / 1e8), ns(time)))
+            let quantile = (quantile * 1e8).round() / 1e8;
+            Ok((Figure::Quantile(quantile), time.as_nanos() as f64))
         }
-        [Limit::Mean(time)] => Ok((Figure::Mean, ns(time))),
+        [Limit::Mean(time)] => Ok((Figure::Mean, time.as_nanos() as f64)),
         [Limit::Errors(share)] => Ok((Figure::Errors, share)),
         _ => Err("write one figure and one bound".to_owned()),
     }
@@ -187,35 +186,44 @@ pub(super) struct Judged {
 
 impl Judged {
     /// Combines results for parts into one: true if any is true, else unknown if any is unknown.
-    fn of_any(text: &str, each: Vec<(Held, String)>) -> Judged {
-        let of = |wanted: Held| -> Vec<String> {
-            each.iter().filter(|(held, _)| *held == wanted).map(|(_, why)| why.clone()).collect()
-        };
-        let (is_true, why) = match (of(Held::True), of(Held::Unknown)) {
+    fn combine(text: &str, results: Vec<(Held, String)>) -> Judged {
+        let [of_true, unknown] = [Held::True, Held::Unknown].map(|wanted| -> Vec<String> {
+            let reasons = results.iter().filter(|(held, _)| *held == wanted);
+            reasons.map(|(_, why)| why.clone()).collect()
+        });
+        let (is_true, why) = match (of_true, unknown) {
             (of_true, _) if !of_true.is_empty() => (Some(true), of_true),
             (_, unknown) if !unknown.is_empty() => (None, unknown),
             _ => (Some(false), Vec::new()),
         };
         Judged { text: text.to_owned(), is_true, why }
     }
+
+    fn description(&self) -> String {
+        format!("--fail-if {}: {}", self.text, self.why.join("; "))
+    }
 }
 
 /// Fails if a condition is true or cannot be judged. Prints a line on standard error about every condition that is
 /// false and has a reason to show.
 pub(super) fn conclude(judged: &[Judged]) -> Result<(), Failure> {
-    for open in judged.iter().filter(|one| one.is_true == Some(false)) {
+    for open in judged.iter().filter(|condition| condition.is_true == Some(false)) {
         if let Some(why) = open.why.first() {
             terminal::tell(&format!("--fail-if {}: {why}\n", open.text));
         }
     }
-    let said = |one: &Judged| format!("--fail-if {}: {}", one.text, one.why.join("; "));
-    let all_true: Vec<String> =
-        judged.iter().filter(|one| one.is_true == Some(true)).map(said).collect();
+    let all_true: Vec<String> = judged
+        .iter()
+        .filter(|condition| condition.is_true == Some(true))
+        .map(Judged::description)
+        .collect();
     if !all_true.is_empty() {
         return Err(Failure::condition(all_true.join("\n")));
     }
-    match judged.iter().find(|one| one.is_true.is_none()) {
-        Some(one) => Err(Failure::failed(format!("{}, so it cannot be judged", said(one)))),
+    match judged.iter().find(|condition| condition.is_true.is_none()) {
+        Some(open) => {
+            Err(Failure::failed(format!("{}, so it cannot be judged", open.description())))
+        }
         None => Ok(()),
     }
 }
@@ -227,16 +235,21 @@ fn beyond(figure: Figure, above: bool, bound: f64, value: f64) -> Option<String>
         let name = figure.name();
         return Some(format!(
             "{name} falls among requests that were not answered, {than} {}",
-            figure.shown(bound)
+            figure.format_value(bound)
         ));
     }
     is_beyond.then(|| {
-        format!("{} is {}, {than} {}", figure.name(), figure.shown(value), figure.shown(bound))
+        format!(
+            "{} is {}, {than} {}",
+            figure.name(),
+            figure.format_value(value),
+            figure.format_value(bound)
+        )
     })
 }
 
 /// Formats a window's length: `10s`.
-fn shown(window: Duration) -> String {
+fn format_window(window: Duration) -> String {
     format_duration(window)
 }
 
@@ -262,11 +275,11 @@ mod tests {
             ("with cache mean > 5ms", Some("with cache"), figure(Figure::Mean, true, 5e6, None)),
             ("invalid", None, Says::Word("invalid")),
         ] {
-            let read = vocabulary.one(text).unwrap();
+            let read = vocabulary.parse_condition(text).unwrap();
             assert_eq!((read.arm.as_deref(), read.says), (arm, says), "{text}");
         }
-        let said = beyond(Figure::Rate, false, 5000.0, 4321.4);
-        assert_eq!(said.as_deref(), Some("rate is 4,321/s, below 5,000/s"));
+        let message = beyond(Figure::Rate, false, 5000.0, 4321.4);
+        assert_eq!(message.as_deref(), Some("rate is 4,321/s, below 5,000/s"));
         for (text, what) in [
             ("", "`` is none of invalid, and has no bound"),
             ("p99", "`p99` is none of invalid"),

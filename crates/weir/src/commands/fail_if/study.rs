@@ -44,17 +44,10 @@ impl Conditions {
 
     /// Judges all conditions by the study's findings.
     pub(crate) fn judge(&self, study: &Study, findings: &Findings) -> Vec<Judged> {
-        let one = |condition: &Condition| {
-            let mut each: Vec<_> =
-                findings.loads.iter().flat_map(|load| condition.of_load(study, load)).collect();
-            let mut arms = findings.loads.iter().flat_map(|load| &load.arms);
-            if !arms.any(|arm| condition.is_about(&arm.arm)) {
-                each.push((Held::Unknown, "nothing of it was measured".to_owned()));
-            }
-            Judged::of_any(&condition.text, each)
-        };
         match self {
-            Conditions::Compared(conditions) => conditions.iter().map(one).collect(),
+            Conditions::Compared(conditions) => {
+                conditions.iter().map(|condition| condition.judge_loads(study, findings)).collect()
+            }
             Conditions::Searched(conditions) => capacity::judge(conditions, findings),
         }
     }
@@ -65,11 +58,11 @@ impl Condition {
         if let Some(arm) = &self.arm {
             let names: Vec<&str> = study.arms.iter().map(|arm| &*arm.name).collect();
             if !names.contains(&&**arm) {
-                let near = nearest(arm, &names).map(|near| format!("did you mean `{near}`?"));
-                return Err((format!("the study has no arm `{arm}`"), near));
+                let hint = nearest(arm, &names).map(|name| format!("did you mean `{name}`?"));
+                return Err((format!("the study has no arm `{arm}`"), hint));
             }
         }
-        let what = match self.says {
+        let message = match self.says {
             Says::Figure { window: Some(_), .. } => "a study has no windows: leave ` in …` out",
             Says::Figure { figure: Figure::Mean, .. } => "a study's findings have no mean",
             Says::Figure { figure: Figure::Quantile(quantile), .. }
@@ -82,30 +75,37 @@ impl Condition {
             }
             _ => return Ok(()),
         };
-        Err((what.to_owned(), None))
+        Err((message.to_owned(), None))
     }
 
     fn is_about(&self, arm: &str) -> bool {
-        self.arm.as_ref().is_none_or(|own| own == arm)
+        self.arm.as_ref().is_none_or(|name| name == arm)
     }
 
     /// Judges the condition under one load, for each arm.
-    fn of_load(&self, study: &Study, load: &LoadFindings) -> Vec<(Held, String)> {
+    fn judge_loads(&self, study: &Study, findings: &Findings) -> Judged {
+        let mut results: Vec<_> =
+            findings.loads.iter().flat_map(|load| self.judge_load(study, load)).collect();
+        let mut arms = findings.loads.iter().flat_map(|load| &load.arms);
+        if !arms.any(|arm| self.is_about(&arm.arm)) {
+            results.push((Held::Unknown, "nothing of it was measured".to_owned()));
+        }
+        Judged::combine(&self.text, results)
+    }
+
+    fn judge_load(&self, study: &Study, load: &LoadFindings) -> Vec<(Held, String)> {
         let name = &load.load;
         let validity = if load.is_usable() { load.validity } else { Validity::Invalid };
-        let why = || {
-            let reason = load.reasons.first();
-            let reason = reason.map_or(String::new(), |counted| {
-                format!(" ({}: {})", counted.reason.rule, counted.reason.seen)
-            });
-            format!("load {name} is {}{reason}", words::validity(validity))
-        };
+        let reason = load.reasons.first().map_or(String::new(), |counted| {
+            format!(" ({}: {})", counted.reason.rule, counted.reason.seen)
+        });
+        let why = format!("load {name} is {}{reason}", words::validity(validity));
         match self.says {
             Says::Word(word @ ("invalid" | "suspect")) => {
                 let least = if word == "invalid" { Validity::Invalid } else { Validity::Suspect };
-                if validity >= least { vec![(Held::True, why())] } else { Vec::new() }
+                if validity >= least { vec![(Held::True, why)] } else { Vec::new() }
             }
-            _ if validity == Validity::Invalid => vec![(Held::Unknown, why())],
+            _ if validity == Validity::Invalid => vec![(Held::Unknown, why)],
             Says::Word(word) => {
                 let metric = study.objective.metric;
                 let compared = load
@@ -113,23 +113,26 @@ impl Condition {
                     .iter()
                     .filter(|arm| arm.role == ArmRole::Change && self.is_about(&arm.arm))
                     .filter_map(|arm| load.comparison(&arm.arm, metric));
-                compared.filter_map(|found| verdict(word, found, (name, metric))).collect()
+                compared
+                    .filter_map(|comparison| judge_comparison(word, comparison, name, metric))
+                    .collect()
             }
             Says::Figure { figure, above, bound, .. } => load
                 .arms
                 .iter()
                 .filter(|arm| self.is_about(&arm.arm))
-                .filter_map(|arm| of_arm((figure, above, bound), arm, name))
+                .filter_map(|arm| judge_arm((figure, above, bound), arm, name))
                 .collect(),
         }
     }
 }
 
 /// Judges `worse` or `inconclusive` by a comparison; `None` if the comparison has another verdict.
-fn verdict(
+fn judge_comparison(
     word: &str,
     found: &Comparison,
-    (load, metric): (&str, Metric),
+    load: &str,
+    metric: Metric,
 ) -> Option<(Held, String)> {
     let Comparison { arm, against, because, .. } = found;
     let held = match found.verdict {
@@ -155,15 +158,15 @@ fn verdict(
 }
 
 /// Judges a bound by an arm's figures; `None` if the figure is within the bound.
-fn of_arm(
+fn judge_arm(
     (figure, above, bound): (Figure, bool, f64),
     arm: &ArmFindings,
     load: &str,
 ) -> Option<(Held, String)> {
     let value = match figure {
         Figure::Quantile(quantile) => {
-            let place = QUANTILES.iter().position(|known| *known == quantile)?;
-            match arm.response_ns[place] {
+            let index = QUANTILES.iter().position(|reported| *reported == quantile)?;
+            match arm.response_ns[index] {
                 NEVER_NS => f64::INFINITY,
                 ns => ns as f64,
             }
@@ -172,12 +175,12 @@ fn of_arm(
         Figure::Rate => arm.rate_completed,
         Figure::Mean => return None,
     };
-    let of = format!("{} under load {load}", arm.arm);
+    let subject = format!("{} under load {load}", arm.arm);
     if arm.samples == 0 && matches!(figure, Figure::Quantile(_)) {
-        return Some((Held::Unknown, format!("{of} was asked nothing")));
+        return Some((Held::Unknown, format!("{subject} was asked nothing")));
     }
-    let found = beyond(figure, above, bound, value)?;
-    Some((Held::True, format!("{of}: {found}")))
+    let excess = beyond(figure, above, bound, value)?;
+    Some((Held::True, format!("{subject}: {excess}")))
 }
 
 #[cfg(test)]

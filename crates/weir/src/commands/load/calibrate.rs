@@ -53,22 +53,21 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
             Err(error) => return Err(Failure::failed(error)),
         }
     }
-    let made = Calibration {
+    let calibrated = Calibration {
         format: FORMAT.to_owned(),
         weir_version: args::version().to_owned(),
         machine: machine(),
         made_at: jiff::Timestamp::now().to_string(),
         ways,
     };
-    let json = serde_json::to_string_pretty(&made)
+    let json = serde_json::to_string_pretty(&calibrated)
         .map_err(|error| Failure::failed(format!("cannot write the calibration: {error}")))?;
     let text = match args.format {
         LoadFormat::Json => format!("{json}\n"),
-        _ => calibration(&made, allowed.cpus().len() > 1),
+        _ => calibration(&calibrated, allowed.cpus().len() > 1),
     };
     deliver(&text, args.output.as_deref())?;
-    let kept = remember(&json);
-    if let Err(failure) = kept {
+    if let Err(failure) = remember(&json) {
         terminal::tell_painted(&format!("{}\n", failure.rendered(terminal::color_on_stderr())));
     }
     Ok(ExitCode::SUCCESS)
@@ -77,10 +76,11 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
 /// Returns the stored calibration for this kernel interface, machine and version.
 pub(crate) fn recall(io: &str) -> Option<WayCalibration> {
     let text = fs::read_to_string(path()?).ok()?;
-    let made: Calibration = serde_json::from_str(&text).ok()?;
-    let same =
-        made.format == FORMAT && made.weir_version == args::version() && made.machine == machine();
-    same.then(|| made.way(io).cloned())?
+    let stored: Calibration = serde_json::from_str(&text).ok()?;
+    let same = stored.format == FORMAT
+        && stored.weir_version == args::version()
+        && stored.machine == machine();
+    same.then(|| stored.way(io).cloned())?
 }
 
 /// Returns the requests per second that a thread of the generator can send, by the faster kernel interface.
@@ -92,14 +92,14 @@ pub(crate) fn carries() -> Option<f64> {
 }
 
 fn remember(json: &str) -> Result<(), Failure> {
-    let path = path().ok_or_else(|| {
+    let file = path().ok_or_else(|| {
         Failure::failed(
             "nowhere to remember the calibration: neither XDG_CACHE_HOME nor HOME is set",
         )
     })?;
-    let written = path.parent().map_or(Ok(()), fs::create_dir_all);
-    written.and_then(|()| fs::write(&path, json)).map_err(|error| {
-        Failure::failed(format!("cannot remember it in {}: {error}", path.display()))
+    let written = file.parent().map_or(Ok(()), fs::create_dir_all);
+    written.and_then(|()| fs::write(&file, json)).map_err(|error| {
+        Failure::failed(format!("cannot remember it in {}: {error}", file.display()))
     })
 }
 

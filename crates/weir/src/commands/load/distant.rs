@@ -76,8 +76,7 @@ pub(super) fn places(args: &LoadArgs) -> Result<PlaceSpec, Failure> {
         (args.floor, "--floor"),
         (args.io != IoChoice::Auto, "--io"),
     ];
-    let mut given = only_here.into_iter().filter(|(is_given, _)| *is_given);
-    match given.next() {
+    match only_here.into_iter().find(|(is_given, _)| *is_given) {
         Some((_, flag)) if is_distant => Err(Failure::input(format!(
             "{flag}: not with generators on other hosts (--place, --on)"
         ))),
@@ -95,12 +94,12 @@ impl Distant {
         args: &LoadArgs,
         places: PlaceSpec,
     ) -> Result<Distant, Failure> {
-        let given = match &args.cpus {
+        let cpus = match &args.cpus {
             Some(text) => Some(flag("--cpus", text.parse::<CpuSet>())?),
             None => None,
         };
         let wanted = |places: &[Option<u32>]| -> Option<Threads> {
-            if let Some(set) = &given {
+            if let Some(set) = &cpus {
                 return Some(set.cpus().iter().copied().map(Some).collect());
             }
             // What is too many is refused, not made.
@@ -108,10 +107,11 @@ impl Distant {
             let count = (args.threads?.max(1) as usize).min(most + 1);
             Some(places.iter().copied().cycle().take(count).collect())
         };
-        let failed = |error| Failure::of_run(error, None);
-        let generators = Generators::open(&run::options_at(places)?).map_err(failed)?;
-        let jobs =
-            generators.jobs((&job.spec, &job.asked[..]), &job.plan, &wanted).map_err(failed)?;
+        let generators = Generators::open(&run::options_at(places)?)
+            .map_err(|error| Failure::of_run(error, None))?;
+        let jobs = generators
+            .jobs((&job.spec, &job.asked[..]), &job.plan, &wanted)
+            .map_err(|error| Failure::of_run(error, None))?;
         let threads = jobs.iter().flat_map(|job| job.threads.iter().copied());
         job.plan.cpus = threads.collect();
         Ok(Distant { generators, jobs })
@@ -137,8 +137,8 @@ impl Distant {
         control: &Control,
         mut take: impl FnMut(usize, &[SliceData]),
     ) -> Result<Carried, Failure> {
-        let none = |count: usize| vec![SliceData::new(); count];
-        let (flows, mut own) = (plan.flows.len(), none(self.jobs.len()));
+        let flows = plan.flows.len();
+        let mut by_generator = vec![SliceData::new(); self.jobs.len()];
         let mut started = 0;
         // Slices that not all have told of: what was counted, by flow, and how often somebody has told of one.
         let mut pending: BTreeMap<usize, (Vec<SliceData>, usize)> = BTreeMap::new();
@@ -151,9 +151,10 @@ impl Distant {
                 }
             }
             LoadEvent::Slice { slice, flow, data } => {
-                own[generator].add(&data);
-                self.progress(control, generator, &own[generator]);
-                let (together, told) = pending.entry(slice).or_insert_with(|| (none(flows), 0));
+                by_generator[generator].add(&data);
+                self.progress(control, generator, &by_generator[generator]);
+                let (together, told) =
+                    pending.entry(slice).or_insert_with(|| (vec![SliceData::new(); flows], 0));
                 together[flow].add(&data);
                 *told += 1;
                 if *told == flows * self.jobs.len()
@@ -163,14 +164,14 @@ impl Distant {
                 }
             }
         };
-        let ran = self.generators.run(&self.jobs, &control.stop, &mut hear);
+        let run = self.generators.run(&self.jobs, &control.stop, &mut hear);
         // The input was right: what is wrong happened on the way.
-        let ran = ran.map_err(|error| Failure::failed(&error).maybe_hint(error.hint()))?;
+        let ran = run.map_err(|error| Failure::failed(&error).maybe_hint(error.hint()))?;
         // A generator that has sent its share early, or was stopped, never came to the last slices.
         for (slice, (together, _)) in pending {
             take(slice, &together);
         }
-        let carried = self.carried(ran, &own);
+        let carried = self.carried(ran, &by_generator);
         match carried.outcome.ended_at {
             0 => Err(Failure::interrupted("interrupted before the generators had started")),
             _ => Ok(carried),
@@ -196,7 +197,7 @@ impl Distant {
     fn carried(
         &self,
         (starts, ends): (Vec<GeneratorStart>, Vec<LoadEnd>),
-        own: &[SliceData],
+        by_generator: &[SliceData],
     ) -> Carried {
         let mut outcome = Outcome {
             ended_at: 0,
@@ -212,29 +213,30 @@ impl Distant {
         let mut all = GeneratorReport::default();
         let wholes = ends.into_iter().map(|end| {
             outcome.errors.add(&Errors::told(&end.errors));
-            let whole = end.whole.unwrap_or_default();
-            outcome.ended_at = outcome.ended_at.max(whole.ended_at);
-            outcome.cpu_ns.extend(&whole.cpu_ns);
-            add_flows(&mut outcome.flows, &whole.flows);
-            add(&mut all, &whole.generator);
-            whole
+            let total = end.whole.unwrap_or_default();
+            outcome.ended_at = outcome.ended_at.max(total.ended_at);
+            outcome.cpu_ns.extend(&total.cpu_ns);
+            add_flows(&mut outcome.flows, &total.flows);
+            add(&mut all, &total.generator);
+            total
         });
         let wholes: Vec<Box<WholeEnd>> = wholes.collect();
-        let generators = starts.into_iter().zip(wholes).zip(self.jobs.iter().zip(own)).map(
-            |((start, whole), (job, data))| LoadGenerator {
-                start,
-                cpus: job.threads.clone(),
-                cpu_ns: whole.cpu_ns,
-                due: data.due,
-                offered: data.offered,
-                dropped: data.dropped,
-                queued: data.queued,
-                completed: data.completed,
-                response_time: time_report(&data.histograms.response),
-                dispatch_lag: time_report(&data.histograms.dispatch_lag),
-                generator: whole.generator,
-            },
-        );
+        let generators =
+            starts.into_iter().zip(wholes).zip(self.jobs.iter().zip(by_generator)).map(
+                |((start, whole), (job, data))| LoadGenerator {
+                    start,
+                    cpus: job.threads.clone(),
+                    cpu_ns: whole.cpu_ns,
+                    due: data.due,
+                    offered: data.offered,
+                    dropped: data.dropped,
+                    queued: data.queued,
+                    completed: data.completed,
+                    response_time: time_report(&data.histograms.response),
+                    dispatch_lag: time_report(&data.histograms.dispatch_lag),
+                    generator: whole.generator,
+                },
+            );
         Carried { generators: generators.collect(), outcome, generator: all }
     }
 }

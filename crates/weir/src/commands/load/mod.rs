@@ -63,10 +63,10 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         keeps_apart(path, args.progress.word())?;
     }
     let distant = if is_here { None } else { Some(Distant::of(&mut job, args, places.clone())?) };
-    let observed = observe::begin(&job, args, (places, distant.as_ref()))?;
-    let lines = lines(args)?;
-    let sent = (&job, distant.as_ref());
-    let (mut report, conditions) = measure(sent, args, conditions, lines.clone())?;
+    let observed = observe::begin(&job, args, places, distant.as_ref())?;
+    let lines = open_lines(args)?;
+    let (mut report, conditions) =
+        measure(&job, distant.as_ref(), args, conditions, lines.clone())?;
     let remark = if is_here { second_look::remark(&job, &report) } else { None };
     report.notes.extend(job.notes.iter().cloned());
     report.notes.extend(remark.as_ref().map(Remark::note));
@@ -97,17 +97,18 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     concluded(&report, ended)
 }
 
+/// Returns the device and inode of a file; `None` for a terminal or nowhere, which may be used twice.
+fn identify_file(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
 /// Refuses the same file for the result and for progress events: each would overwrite the other.
 fn keeps_apart(output: &Path, progress: &ProgressWord) -> Result<(), Failure> {
     let ProgressWord::Jsonl(Some(path)) = progress else {
         return Ok(());
     };
-    // A terminal, or nowhere, may be both.
-    let file = |path: &Path| {
-        let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-        Some((found.dev(), found.ino()))
-    };
-    if file(path).is_some_and(|one| Some(one) == file(output)) {
+    if identify_file(path).is_some_and(|file| Some(file) == identify_file(output)) {
         Err(Failure::input(format!(
             "-o {} and --progress jsonl:{} are the same file",
             output.display(),
@@ -175,9 +176,8 @@ fn nothing_answered(report: &LoadReport) -> Failure {
         Some(error) => error.words.clone(),
         None => "requests were sent, and nothing came back".to_owned(),
     };
-    let hint = hint(&words);
     Failure::failed(format!("{}: not one request was answered: {words}", report.target.url))
-        .maybe_hint(hint)
+        .maybe_hint(hint(&words))
 }
 
 /// Returns a hint for an error caused by TLS, or by missing TLS.
@@ -211,14 +211,15 @@ fn progress_of(
     stop: &Arc<AtomicBool>,
 ) -> Result<Reporter, Failure> {
     let stays = args.every.is_some() && args.format != LoadFormat::Jsonl;
-    let lines = lines.map(|lines| -> Box<dyn Consumer> {
+    let consumer = lines.map(|lines| -> Box<dyn Consumer> {
         Box::new(JsonLines::intervals(lines, Arc::clone(stop)))
     });
-    Reporter::new(args.progress.word(), lines, stays)
+    Reporter::new(args.progress.word(), consumer, stays)
 }
 
 fn measure(
-    (job, distant): (&Job, Option<&Distant>),
+    job: &Job,
+    distant: Option<&Distant>,
     args: &LoadArgs,
     conditions: Conditions,
     lines: Option<Sink>,
@@ -229,7 +230,7 @@ fn measure(
     let reporter = progress_of(args, lines, &stop)?;
     // What happens on this host is nothing to those who send from others.
     let watch = distant.is_none().then(|| Mutex::new(Watch::begin(&job.plan)));
-    let every = every(args)?;
+    let every = read_interval(args)?;
     // Each interval takes the time of a whole report.
     let intervals = reporter.is_shown().then_some(every);
     let collected = Mutex::new(Collected::new(&job.plan, intervals));
@@ -268,8 +269,8 @@ fn measure(
     if let Some(watch) = &watch {
         carried.generator = locked(watch).end(&carried.outcome);
         if is_calibrated_kind(&job.plan) {
-            let way = calibrate::recall(&carried.generator.io);
-            carried.generator.self_capacity = way.map(|way| way.capacity);
+            let calibration = calibrate::recall(&carried.generator.io);
+            carried.generator.self_capacity = calibration.map(|calibration| calibration.capacity);
         }
     }
     let end = End {
@@ -285,7 +286,7 @@ fn measure(
 }
 
 /// Returns the length of each interval, seconds.
-fn every(args: &LoadArgs) -> Result<usize, Failure> {
+fn read_interval(args: &LoadArgs) -> Result<usize, Failure> {
     let Some(text) = &args.every else {
         return Ok(1);
     };
@@ -299,8 +300,8 @@ fn every(args: &LoadArgs) -> Result<usize, Failure> {
     }
 }
 
-/// Where the result goes, after intervals, if they are wanted there.
-fn lines(args: &LoadArgs) -> Result<Option<Sink>, Failure> {
+/// Opens the output of the result, after intervals, if they are wanted there.
+fn open_lines(args: &LoadArgs) -> Result<Option<Sink>, Failure> {
     if args.format != LoadFormat::Jsonl {
         return Ok(None);
     }
@@ -352,8 +353,7 @@ fn is_held(plan: &Plan) -> bool {
 
 /// Returns true if a calibration applies to this load: kept connections without TLS, one request in flight on each.
 fn is_calibrated_kind(plan: &Plan) -> bool {
-    plan.flows.iter().all(|flow| {
-        let kept = flow.lifetime == Lifetime::Kept;
-        kept && flow.pipeline == 1 && flow.tls.is_none()
-    })
+    plan.flows
+        .iter()
+        .all(|flow| flow.lifetime == Lifetime::Kept && flow.pipeline == 1 && flow.tls.is_none())
 }

@@ -25,7 +25,8 @@ const LONGEST: Duration = Duration::from_secs(2 * 3600);
 pub(super) fn begin<'d>(
     job: &Job,
     args: &LoadArgs,
-    (places, distant): (PlaceSpec, Option<&'d Distant>),
+    places: PlaceSpec,
+    distant: Option<&'d Distant>,
 ) -> Result<Option<Observation<'d>>, Failure> {
     if !args.observe {
         return Ok(None);

@@ -60,15 +60,15 @@ impl<'a> Collected<'a> {
     pub(crate) fn new(plan: &'a Plan, every: Option<usize>) -> Collected<'a> {
         let first =
             plan.slices.iter().position(|slice| slice.end > slice.measure_from).unwrap_or(0);
-        let grid = |single, step| Grid { first, single, step, slices: plan.slices.len() };
+        let grid = Grid { first, single: SECONDS, step: MINUTE, slices: plan.slices.len() };
         Collected {
             plan,
             flows: plan.flows.iter().map(|_| SliceData::new()).collect(),
             measured_bytes: vec![0; plan.flows.len()],
             together: SliceData::new(),
-            minutes: Stretches::new(grid(SECONDS, MINUTE)),
+            minutes: Stretches::new(grid),
             seconds: Vec::new(),
-            intervals: every.map(|every| Stretches::new(grid(0, every))),
+            intervals: every.map(|every| Stretches::new(Grid { single: 0, step: every, ..grid })),
             whole: VecDeque::new(),
             until: 0,
         }
@@ -104,11 +104,11 @@ impl<'a> Collected<'a> {
         self.minutes.take(slice, all, |range, data| {
             seconds.push(point(span(slices, range), data));
         });
-        let whole = &mut self.whole;
+        let finished = &mut self.whole;
         if let Some(intervals) = &mut self.intervals {
             intervals.take(slice, all, |range, data| {
                 let (at, seconds) = span(slices, range);
-                whole.push_back((at, figures(data, seconds)));
+                finished.push_back((at, figures(data, seconds)));
             });
         }
         let measured = (slices[slice].measure_from as f64 / 1e9, slices[slice].end as f64 / 1e9);
@@ -135,14 +135,14 @@ impl<'a> Collected<'a> {
         if let Some(last) = seconds.last_mut() {
             (_, last.seconds) = cut((last.at, last.seconds));
         }
-        let whole = &mut self.whole;
+        let finished = &mut self.whole;
         if let Some(intervals) = &mut self.intervals {
             intervals.end(|range, data| {
                 let (at, seconds) = cut(span(slices, range));
-                whole.push_back((at, figures(data, seconds)));
+                finished.push_back((at, figures(data, seconds)));
             });
         }
-        if let Some((at, last)) = whole.back_mut() {
+        if let Some((at, last)) = finished.back_mut() {
             (_, last.seconds) = cut((*at, last.seconds));
             last.rate = per_second(last.completed as f64, last.seconds);
         }

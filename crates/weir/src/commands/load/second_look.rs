@@ -73,10 +73,10 @@ pub(super) fn remark(job: &Job, report: &LoadReport) -> Option<Remark> {
             speaks_tls(flow, url, all).or_else(|| certificate_demanded(flow, all))
         }
         all => {
-            let redirects = all.iter().filter(|one| weir_lab::is_redirect(one.status));
-            let most = redirects.clone().max_by_key(|one| one.count)?.status;
-            let sum: u64 = redirects.map(|one| one.count).sum();
-            let share = sum as f64 / all.iter().map(|one| one.count).sum::<u64>() as f64;
+            let redirects = all.iter().filter(|row| weir_lab::is_redirect(row.status));
+            let most = redirects.clone().max_by_key(|row| row.count)?.status;
+            let sum: u64 = redirects.map(|row| row.count).sum();
+            let share = sum as f64 / all.iter().map(|row| row.count).sum::<u64>() as f64;
             (share >= 0.5).then(|| redirected(flow, most, share))
         }
     }
@@ -104,8 +104,8 @@ fn unended(flow: &Flow) -> Option<Remark> {
     } else {
         "if they end later, give them longer with -T"
     };
-    let kind = kind.map_or(String::new(), |kind| format!(", Content-Type {kind}"));
-    let begin = format!("status {status}{kind}, first byte after {after:.1} ms");
+    let content_type = kind.map_or(String::new(), |kind| format!(", Content-Type {kind}"));
+    let begin = format!("status {status}{content_type}, first byte after {after:.1} ms");
     let text = format!("{UNANSWERED}: responses begin ({begin}) and do not end within the timeout");
     Some(Remark::failed(text, hint))
 }

@@ -43,7 +43,7 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Returns the event that announces the load.
-fn begun(job: &Job) -> Event {
+fn begin_event(job: &Job) -> Event {
     let rates = job.plan.flows.iter().map(|flow| match &flow.arrivals {
         Arrivals::Constant { rate } => Some(*rate),
         _ => None,
@@ -52,20 +52,20 @@ fn begun(job: &Job) -> Event {
     Event::LoadBegun {
         url: job.flows[0].target.url.clone(),
         connections: connections.sum(),
-        length: length(&job.plan),
+        length: total_length(&job.plan),
         rate: rates.sum(),
     }
 }
 
 /// Returns the length of the whole plan, seconds.
-fn length(plan: &Plan) -> f64 {
+fn total_length(plan: &Plan) -> f64 {
     plan.slices.last().map_or(0, |slice| slice.end) as f64 / 1e9
 }
 
 impl Source for Load<'_> {
     fn look(&mut self, asked: bool, tell: &mut dyn FnMut(Event)) {
         if self.told.is_none() {
-            tell(begun(self.job));
+            tell(begin_event(self.job));
         }
         if self.running.is_none() && self.control.started_at.load(Ordering::Relaxed) > 0 {
             self.running = Some((Instant::now(), self.sum(|progress| &progress.open)));
@@ -90,7 +90,7 @@ impl Load<'_> {
 
     fn state(&self) -> LoadState {
         let plan = &self.job.plan;
-        let length = length(plan);
+        let length = total_length(plan);
         let completed = self.sum(|progress| &progress.completed);
         let requests = plan.flows[0].limit.filter(|_| plan.flows.len() == 1);
         let elapsed = self.running.map_or(0.0, |(since, _)| since.elapsed().as_secs_f64());
@@ -100,19 +100,19 @@ impl Load<'_> {
             Some(_) if elapsed < plan.ramp_up.as_secs_f64() => LoadPhase::RampUp,
             Some(_) => LoadPhase::Measuring,
         };
-        let left = match (phase, requests) {
+        let remaining = match (phase, requests) {
             (LoadPhase::Connecting, _) => length + self.opening(),
             (LoadPhase::Draining, _) => plan.drain.as_secs_f64() - (elapsed - length),
             (_, Some(requests)) if completed > 0 => {
-                let each = elapsed / completed as f64;
-                (requests.saturating_sub(completed) as f64 * each).min(length - elapsed)
+                let time_each = elapsed / completed as f64;
+                (requests.saturating_sub(completed) as f64 * time_each).min(length - elapsed)
             }
             _ => length - elapsed,
         };
         LoadState {
             phase,
             elapsed: elapsed.min(length),
-            left: left.max(0.0),
+            left: remaining.max(0.0),
             length,
             requests,
             completed,
@@ -165,12 +165,12 @@ impl Load<'_> {
         let collected = locked(self.collected);
         let plan = &self.job.plan;
         let flows = plan.flows.iter().enumerate().map(|(index, flow)| {
-            let asked = u64::from(flow.connections);
+            let connections = u64::from(flow.connections);
             let is_known = plan.flows.len() == 1 && flow.lifetime != Lifetime::Request;
-            let open = |known: u64| if is_known { known } else { asked };
-            let connected = open(self.running.map_or(asked, |(_, open)| open));
+            let open = |known: u64| if is_known { known } else { connections };
+            let connected = open(self.running.map_or(connections, |(_, open)| open));
             FlowTotals {
-                connections: asked,
+                connections,
                 connected,
                 open_at_end: open(self.sum(|progress| &progress.open)),
                 connects: connected + collected.reconnects(index),

@@ -65,14 +65,14 @@ impl Stretches {
             self.next = slices.end;
             return whole(slices, data);
         }
-        let place = self.open.partition_point(|open| open.slices.start < slices.start);
-        if !self.open.get(place).is_some_and(|open| open.slices == slices) {
+        let index = self.open.partition_point(|open| open.slices.start < slices.start);
+        if !self.open.get(index).is_some_and(|open| open.slices == slices) {
             let data = self.spare.pop().unwrap_or_default();
             let open = Open { slices, seen: 0, data };
-            self.open.insert(place, open);
+            self.open.insert(index, open);
         }
-        self.open[place].data.add(data);
-        self.open[place].seen += 1;
+        self.open[index].data.add(data);
+        self.open[index].seen += 1;
         while let Some(open) = self.open.front()
             && open.slices.start == self.next
             && open.seen == open.slices.len()
@@ -112,7 +112,7 @@ mod tests {
     fn stretches_are_whole_and_in_order_whenever_their_slices_come() {
         let grid = Grid { first: 1, single: 2, step: 3, slices: 8 };
         let mut stretches = Stretches::new(grid);
-        let mut seen = Vec::new();
+        let mut finished = Vec::new();
         for (slice, expected) in [
             (2, &[][..]),
             (1, &[(1..2, 1), (2..3, 2)]),
@@ -123,10 +123,10 @@ mod tests {
             (5, &[(3..6, 12), (6..8, 13)]),
         ] {
             stretches.take(slice, &counted(slice as u64), |slices, data| {
-                seen.push((slices, data.completed));
+                finished.push((slices, data.completed));
             });
-            assert_eq!(seen, expected, "slice {slice}");
-            seen.clear();
+            assert_eq!(finished, expected, "slice {slice}");
+            finished.clear();
         }
         assert_eq!(stretches.spare.len(), 2, "used again, and no more than were open");
     }
@@ -138,8 +138,8 @@ mod tests {
         for slice in (0..25).filter(|slice| *slice != 3) {
             stretches.take(slice, &counted(1), |slices, _| panic!("{slices:?}"));
         }
-        let mut seen = Vec::new();
-        stretches.end(|slices, data| seen.push((slices.start, data.completed)));
-        assert_eq!(seen, [(0, 9), (10, 10), (20, 5)]);
+        let mut finished = Vec::new();
+        stretches.end(|slices, data| finished.push((slices.start, data.completed)));
+        assert_eq!(finished, [(0, 9), (10, 10), (20, 5)]);
     }
 }

@@ -19,24 +19,24 @@ mod text;
 #[cfg(test)]
 pub(crate) use shown::FORMAT;
 pub(crate) use shown::Listed;
-use shown::Shown;
+use shown::ParameterFacts;
 
 pub(crate) fn run(args: &ParametersArgs) -> Result<ExitCode, Failure> {
-    let catalog = catalog(&args.parameters)?;
+    let catalog = read_catalog(&args.parameters)?;
     let proxy = args.proxy;
     let of_table = proxy.unwrap_or(ProxyKind::Nginx);
     let text = match (&args.name, args.format) {
-        (Some(name), format) => one(&catalog, proxy, name, format)?,
+        (Some(name), format) => describe_one(&catalog, proxy, name, format)?,
         (None, TextOrJson::Text) => {
-            text::table(&all(&catalog, of_table), of_table, terminal::width())
+            text::table(&list_all(&catalog, of_table), of_table, terminal::width())
         }
-        (None, TextOrJson::Json) => json(all(&catalog, of_table)),
+        (None, TextOrJson::Json) => json(list_all(&catalog, of_table)),
     };
     terminal::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn json(parameters: Vec<Shown<'_>>) -> String {
+fn json(parameters: Vec<ParameterFacts<'_>>) -> String {
     format!("{:#}\n", json!(Listed::new(parameters)))
 }
 
@@ -44,7 +44,7 @@ fn json(parameters: Vec<Shown<'_>>) -> String {
 ///
 /// # Errors
 /// A file cannot be read, or does not contain valid rows.
-pub(crate) fn catalog(files: &[PathBuf]) -> Result<Catalog, Failure> {
+pub(crate) fn read_catalog(files: &[PathBuf]) -> Result<Catalog, Failure> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let builtin = Catalog::builtin().for_kernel(&release);
     files.iter().try_fold(builtin, |catalog, path| {
@@ -52,28 +52,27 @@ pub(crate) fn catalog(files: &[PathBuf]) -> Result<Catalog, Failure> {
         let text = read_at_most(path, LARGEST_DESCRIPTION)
             .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(|error| Failure::input(format!("cannot read {file}: {error}")))?;
-        let catalog = catalog.with_rows(&file, &text);
-        catalog.map_err(|error| {
+        catalog.with_rows(&file, &text).map_err(|error| {
             Failure::input(error).hint("docs/parameters.md says how a row is written")
         })
     })
 }
 
-fn all(catalog: &Catalog, proxy: ProxyKind) -> Vec<Shown<'_>> {
+fn list_all(catalog: &Catalog, proxy: ProxyKind) -> Vec<ParameterFacts<'_>> {
     let rows = catalog.all(proxy);
-    rows.map(|row| Shown::new(row, catalog, proxy)).collect()
+    rows.map(|row| ParameterFacts::new(row, catalog, proxy)).collect()
 }
 
 /// Describes one parameter, found by its id or its directive. It is that of the given proxy, or else of the first proxy
 /// that has one, followed by the other proxies' parameters of that name.
-fn one(
+fn describe_one(
     catalog: &Catalog,
     proxy: Option<ProxyKind>,
     name: &str,
     format: TextOrJson,
 ) -> Result<String, Failure> {
     let kinds = proxy.map_or_else(|| ProxyKind::ALL.to_vec(), |proxy| vec![proxy]);
-    let found: Vec<(ProxyKind, &Parameter)> = kinds
+    let rows: Vec<(ProxyKind, &Parameter)> = kinds
         .iter()
         .filter_map(|kind| {
             let by_id = catalog.get(*kind, name);
@@ -82,7 +81,7 @@ fn one(
             Some((*kind, row))
         })
         .collect();
-    let Some((&(kind, row), others)) = found.split_first() else {
+    let Some((&(kind, row), others)) = rows.split_first() else {
         let failure = Failure::input(format!("there is no parameter called `{name}`"));
         let nearest = catalog.nearest_among(&kinds, name);
         return Err(match nearest {
@@ -92,12 +91,12 @@ fn one(
             ),
         });
     };
-    let shown = Shown::new(row, catalog, kind);
+    let shown = ParameterFacts::new(row, catalog, kind);
     Ok(match format {
         TextOrJson::Text => {
-            let others = others.iter().filter(|(_, row)| row.scope.is_configuration());
+            let of_files = others.iter().filter(|(_, row)| row.scope.is_configuration());
             text::description(&shown, terminal::width())
-                + &others.map(text::also).collect::<String>()
+                + &of_files.map(text::also).collect::<String>()
         }
         TextOrJson::Json => json(vec![shown]),
     })

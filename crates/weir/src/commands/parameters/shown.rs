@@ -23,11 +23,11 @@ pub(crate) struct Listed<'a> {
     /// `weir-parameters/1`.
     format: &'static str,
     /// All parameters of the proxy, the kernel and the process, or only the one that was named.
-    parameters: Vec<Shown<'a>>,
+    parameters: Vec<ParameterFacts<'a>>,
 }
 
 impl<'a> Listed<'a> {
-    pub(super) fn new(parameters: Vec<Shown<'a>>) -> Listed<'a> {
+    pub(super) fn new(parameters: Vec<ParameterFacts<'a>>) -> Listed<'a> {
         let format = FORMAT;
         Listed { format, parameters }
     }
@@ -35,8 +35,8 @@ impl<'a> Listed<'a> {
 
 /// A parameter with its facts, for printing and as JSON.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Shown<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Shown"))]
+pub(super) struct ParameterFacts<'a> {
     pub(super) id: &'a str,
     pub(super) scope: Scope,
     /// Proxy of the parameter.
@@ -80,9 +80,13 @@ pub(super) struct Shows<'a> {
     pub(super) hint: &'a str,
 }
 
-impl<'a> Shown<'a> {
-    pub(super) fn new(row: &'a Parameter, catalog: &'a Catalog, proxy: ProxyKind) -> Shown<'a> {
-        let here = here(row);
+impl<'a> ParameterFacts<'a> {
+    pub(super) fn new(
+        row: &'a Parameter,
+        catalog: &'a Catalog,
+        proxy: ProxyKind,
+    ) -> ParameterFacts<'a> {
+        let here = read_here(row);
         let default =
             if row.scope.is_kernel() { row.default.at(&release()) } else { row.default.newest() };
         let example = here.as_deref().or(default.level.as_deref());
@@ -95,7 +99,7 @@ impl<'a> Shown<'a> {
             because: &constraint.because,
             hint: &constraint.hint,
         });
-        Shown {
+        ParameterFacts {
             id: &row.id,
             scope: row.scope,
             proxy,
@@ -108,8 +112,8 @@ impl<'a> Shown<'a> {
             needs: row.needs.as_deref(),
             only_raises: row.only_raises,
             why: row.why.trim(),
-            by_hand: by_hand(row, example, catalog, proxy),
-            read_back: read_back(row, catalog, proxy),
+            by_hand: list_commands(row, example, catalog, proxy),
+            read_back: describe_read_back(row, catalog, proxy),
             quantity: row.quantity.as_ref().and_then(|name| catalog.quantity(name)),
             constraints: constraints.collect(),
             controllers: &row.controllers,
@@ -124,8 +128,8 @@ fn release() -> String {
 }
 
 /// Returns the value in force for weir itself: a sysctl of its namespace, or a limit of its process.
-fn here(row: &Parameter) -> Option<String> {
-    let found = match &row.effective {
+fn read_here(row: &Parameter) -> Option<String> {
+    let value = match &row.effective {
         EffectiveFrom::Sysctl { name } => {
             let path = format!("/proc/sys/{}", name.replace('.', "/"));
             fs::read_to_string(path).ok()?
@@ -136,19 +140,19 @@ fn here(row: &Parameter) -> Option<String> {
         }
         _ => return None,
     };
-    let words: Vec<&str> = found.split_whitespace().collect();
-    row.read_back(Some(&found)).or(Some(words.join(" ")))
+    let words: Vec<&str> = value.split_whitespace().collect();
+    row.read_back(Some(&value)).or(Some(words.join(" ")))
 }
 
 /// Returns commands or configuration lines that set it without weir. `level` is the value in them; `None` means the
 /// word LEVEL.
-fn by_hand(
+fn list_commands(
     row: &Parameter,
-    level: Option<&str>,
+    example: Option<&str>,
     catalog: &Catalog,
     proxy: ProxyKind,
 ) -> Vec<String> {
-    let level = level.filter(|level| !level.is_empty()).unwrap_or("LEVEL");
+    let level = example.filter(|level| !level.is_empty()).unwrap_or("LEVEL");
     match (&row.effective, row.scope) {
         (EffectiveFrom::Sysctl { name }, _) if level.contains(' ') => {
             vec![format!("sysctl -w {name}=\"{level}\"")]
@@ -188,8 +192,8 @@ fn line(write: &Write, catalog: &Catalog, proxy: ProxyKind) -> String {
     }
 }
 
-fn read_back(row: &Parameter, catalog: &Catalog, proxy: ProxyKind) -> String {
-    let asked = catalog.asked(proxy);
+fn describe_read_back(row: &Parameter, catalog: &Catalog, proxy: ProxyKind) -> String {
+    let source = catalog.asked(proxy);
     match &row.effective {
         EffectiveFrom::Launcher => {
             "/proc/PID/environ and /proc/PID/maps of the proxy's first process".to_owned()
@@ -198,7 +202,7 @@ fn read_back(row: &Parameter, catalog: &Catalog, proxy: ProxyKind) -> String {
             "the program's own counters of what it redirected".to_owned()
         }
         EffectiveFrom::Value { context, at } => {
-            format!("`{}{at}` in {asked}; the default where it is not there", context.name())
+            format!("`{}{at}` in {source}; the default where it is not there", context.name())
         }
         EffectiveFrom::Sysctl { name } if row.scope == Scope::KernelNetns => {
             format!("sysctl -n {name}, in the network namespace of the proxy")
@@ -210,14 +214,13 @@ fn read_back(row: &Parameter, catalog: &Catalog, proxy: ProxyKind) -> String {
             (None, None) => "the number of pods that run".to_owned(),
         },
         EffectiveFrom::ProcessLimit { name } => {
-            let name = name.name();
-            format!("/proc/PID/limits of a worker: the soft limit {name}")
+            format!("/proc/PID/limits of a worker: the soft limit {}", name.name())
         }
         EffectiveFrom::Directive { name, .. } => {
-            format!("`{name}` in {asked}; the default where it is not there")
+            format!("`{name}` in {source}; the default where it is not there")
         }
         EffectiveFrom::ListenFlag { name } => {
-            format!("the flag `{name}` of listen in {asked}; the default where it is not there")
+            format!("the flag `{name}` of listen in {source}; the default where it is not there")
         }
     }
 }

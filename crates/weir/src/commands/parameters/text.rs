@@ -3,7 +3,7 @@
 use weir_model::study::ProxyKind;
 use weir_parameters::{Kubernetes, Parameter, Scope, Spelling};
 
-use super::shown::{Shown, in_words};
+use super::shown::{ParameterFacts, in_words};
 
 /// Sections of the table, in order: scope, title, and the heading of its values.
 #[rustfmt::skip]
@@ -28,7 +28,7 @@ const LABEL: usize = 14;
 const MEASURE: usize = 100;
 
 /// Returns the table of all parameters, `width` columns wide.
-pub(super) fn table(all: &[Shown<'_>], proxy: ProxyKind, width: usize) -> String {
+pub(super) fn table(all: &[ParameterFacts<'_>], proxy: ProxyKind, width: usize) -> String {
     let mut text = String::new();
     for (scope, title, value) in SECTIONS {
         let rows: Vec<_> = all.iter().filter(|shown| shown.scope == scope).collect();
@@ -36,20 +36,14 @@ pub(super) fn table(all: &[Shown<'_>], proxy: ProxyKind, width: usize) -> String
             continue;
         }
         let kernel = scope.is_kernel();
-        let left = width.saturating_sub(ID + 2 * GAP + if kernel { PODS + GAP } else { 0 });
-        let levels = left / 2;
-        let values = left - levels;
-        let line = |cells: [&str; 4]| {
-            let [id, level, value, kubernetes] = cells;
-            let (level, value) = (cut(level, levels), cut(value, values));
-            let line = format!("{id:ID$}  {level:levels$}  {value:values$}  {kubernetes}");
-            format!("{}\n", line.trim_end())
-        };
+        let columns = width.saturating_sub(ID + 2 * GAP + if kernel { PODS + GAP } else { 0 });
+        let levels = columns / 2;
+        let values = columns - levels;
         text += &match scope {
             Scope::ProxyDirective => format!("{}: {title}\n", proxy.title()),
             _ => format!("{title}\n"),
         };
-        text += &line(["", "levels", value, if kernel { "pods" } else { "" }]);
+        text += &row(["", "levels", value, if kernel { "pods" } else { "" }], levels, values);
         for shown in rows {
             let mut id = format!("  {}", shown.id);
             if id.len() > ID {
@@ -57,7 +51,7 @@ pub(super) fn table(all: &[Shown<'_>], proxy: ProxyKind, width: usize) -> String
                 id.clear();
             }
             let on_kubernetes = shown.kubernetes.as_ref().map_or("", word);
-            text += &line([&id, &shown.brief, &value_of(shown), on_kubernetes]);
+            text += &row([&id, &shown.brief, &value_of(shown), on_kubernetes], levels, values);
         }
         text.push('\n');
     }
@@ -75,7 +69,7 @@ fn word(kubernetes: &Kubernetes) -> &'static str {
 
 /// Returns the value in force, followed by the default if that differs. If no value can be read, returns the default
 /// alone.
-fn value_of(shown: &Shown<'_>) -> String {
+fn value_of(shown: &ParameterFacts<'_>) -> String {
     let default = shown.default.level.as_deref();
     match (&shown.here, default, shown.debian) {
         (Some(here), Some(default), _) if here != default => format!("{here} ({default})"),
@@ -98,9 +92,17 @@ fn cut(text: &str, width: usize) -> String {
     }
 }
 
-/// Returns the full description of one parameter, `width` columns wide.
-pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
-    let width = width.min(MEASURE);
+/// Returns a line of the table whose middle columns are `levels` and `values` wide.
+fn row(cells: [&str; 4], levels: usize, values: usize) -> String {
+    let [id, level, value, kubernetes] = cells;
+    let (level, value) = (cut(level, levels), cut(value, values));
+    let line = format!("{id:ID$}  {level:levels$}  {value:values$}  {kubernetes}");
+    format!("{}\n", line.trim_end())
+}
+
+/// Returns the full description of one parameter, at most `most` columns wide.
+pub(super) fn description(shown: &ParameterFacts<'_>, most: usize) -> String {
+    let width = most.min(MEASURE);
     let mut text = format!("{}\n  {}\n\n", shown.id, &scope(shown.scope, shown.proxy));
     text += &wrapped("  ", shown.why, width);
     text.push('\n');
@@ -122,7 +124,7 @@ pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
         say("needs", needs);
     }
     if let Some(kubernetes) = &shown.kubernetes {
-        say("Kubernetes", &on_kubernetes(kubernetes));
+        say("Kubernetes", &describe_kubernetes(kubernetes));
     }
     for (index, line) in shown.by_hand.iter().enumerate() {
         say(if index == 0 { "by hand" } else { "" }, line);
@@ -145,10 +147,10 @@ pub(super) fn description(shown: &Shown<'_>, width: usize) -> String {
     let spelled = shown
         .controllers
         .iter()
-        .flat_map(|(name, spelling)| spelling.all().map(move |one| (name, one)));
+        .flat_map(|(name, spelling)| spelling.all().map(move |spelling| (name, spelling)));
     for (index, (controller, spelling)) in spelled.enumerate() {
         let label = if index == 0 { "controllers" } else { "" };
-        say(label, &in_object(controller, spelling));
+        say(label, &describe_key(controller, spelling));
     }
     say("source", shown.source);
     text
@@ -160,21 +162,26 @@ pub(super) fn also((proxy, row): &(ProxyKind, &Parameter)) -> String {
     format!("  {:1$}`weir parameters {id} --proxy {name}`: {title}'s\n", "also", LABEL - 2)
 }
 
+fn quoted(spelling: &Spelling, text: &str) -> String {
+    if !spelling.json {
+        format!("\"{text}\"")
+    } else if text == "null" {
+        "nothing".to_owned()
+    } else {
+        text.to_owned()
+    }
+}
+
 /// Describes the key in a controller's object: `max-worker-connections: "LEVEL" (ingress-nginx; left out: 16384)`.
-fn in_object(controller: &str, spelling: &Spelling) -> String {
-    let quoted = |text: &str| match spelling.json {
-        true if text == "null" => "nothing".to_owned(),
-        true => text.to_owned(),
-        false => format!("\"{text}\""),
-    };
+fn describe_key(controller: &str, spelling: &Spelling) -> String {
     let mut values: Vec<String> = spelling
         .values
         .iter()
-        .map(|(level, value)| format!("{} for {level}", quoted(value)))
+        .map(|(level, value)| format!("{} for {level}", quoted(spelling, value)))
         .collect();
     if spelling.values.is_empty() || spelling.text.is_some() {
         let template = spelling.text.as_deref().unwrap_or("{value}");
-        values.push(quoted(&in_words(template)));
+        values.push(quoted(spelling, &in_words(template)));
     }
     values.extend(spelling.except.iter().map(|level| format!("none for {level}")));
     let object = spelling.object.iter().map(|object| format!(", `{object}`"));
@@ -209,7 +216,7 @@ fn here_in_words(scope: Scope, here: &str) -> String {
     }
 }
 
-fn on_kubernetes(kubernetes: &Kubernetes) -> String {
+fn describe_kubernetes(kubernetes: &Kubernetes) -> String {
     match kubernetes {
         Kubernetes::Safe(safe) => {
             let since = safe.since.as_ref().map(|since| format!(", since Kubernetes {since}"));
@@ -225,7 +232,7 @@ fn on_kubernetes(kubernetes: &Kubernetes) -> String {
 }
 
 /// Lists the defaults by version: `128; 4096 since Linux 5.4`
-fn defaults(shown: &Shown<'_>) -> String {
+fn defaults(shown: &ParameterFacts<'_>) -> String {
     let program = if shown.scope.is_kernel() { "Linux " } else { "" };
     let all: Vec<String> = shown
         .defaults

@@ -90,14 +90,17 @@ fn steps<'a>(study: &'a Study, arm: &'a Arm) -> impl Iterator<Item = &'a Arm> {
 
 /// Returns the log ratio to the baseline, summed over all steps; NaN if a step has no comparison.
 fn to_baseline(study: &Study, load: &LoadFindings, metric: Metric, arm: &Arm) -> f64 {
-    let ratio = |own: &Comparison| own.ratio.ln();
-    steps(study, arm).map(|step| load.comparison(&step.name, metric).map_or(f64::NAN, ratio)).sum()
+    steps(study, arm)
+        .map(|step| load.comparison(&step.name, metric))
+        .map(|comparison| comparison.map_or(f64::NAN, |comparison| comparison.ratio.ln()))
+        .sum()
 }
 
 /// Returns true if a step on the way from the baseline was worse.
 fn has_lost(study: &Study, load: &LoadFindings, metric: Metric, arm: &Arm) -> bool {
-    let mut found = steps(study, arm).filter_map(|step| load.comparison(&step.name, metric));
-    found.any(|own| own.verdict == Verdict::Worse)
+    steps(study, arm)
+        .filter_map(|step| load.comparison(&step.name, metric))
+        .any(|comparison| comparison.verdict == Verdict::Worse)
 }
 
 /// Describes the verdict about an arm, load by load.
@@ -111,24 +114,26 @@ fn words(study: &Study, findings: &Findings, arm: &Arm) -> String {
     let loads: Vec<&LoadFindings> =
         findings.loads.iter().filter(|load| load.metrics.contains(&metric)).collect();
     let is_one = loads.len() == 1;
-    let each = loads.iter().map(|load| {
+    let verdicts = loads.iter().map(|load| {
         let under = if is_one { String::new() } else { format!(" under load {}", load.load) };
         let validity = weir_report::words::validity(load.validity);
         match load.comparison(&arm.name, metric) {
-            Some(own) => format!("{}{under}, {validity}", of(study, own)),
+            Some(comparison) => {
+                format!("{}{under}, {validity}", describe_comparison(study, comparison))
+            }
             None => format!("not compared{under}, {validity}"),
         }
     });
-    let each: Vec<String> = each.collect();
-    if each.is_empty() {
+    let verdicts: Vec<String> = verdicts.collect();
+    if verdicts.is_empty() {
         "nothing was measured that answers the question".to_owned()
     } else {
-        each.join("; ")
+        verdicts.join("; ")
     }
 }
 
 /// Describes a comparison: `better: completed rate 1.31× (1.27–1.35) of baseline`.
-fn of(study: &Study, own: &Comparison) -> String {
+fn describe_comparison(study: &Study, own: &Comparison) -> String {
     use weir_report::{number, words};
     let verdict = own.verdict.word();
     match own.verdict {
@@ -147,37 +152,37 @@ fn of(study: &Study, own: &Comparison) -> String {
 /// Returns the failure that says why no arm is chosen by default.
 fn none_better(study: &Study, findings: &Findings) -> Failure {
     if let Some(capacity) = &findings.capacity {
-        let each = capacity
+        let capacities = capacity
             .arms
             .iter()
             .map(|arm| format!("\n  {}", weir_analysis::capacity::carries(arm)));
         return Failure::failed(format!(
             "a run that searched for capacities recommends no settings; it found:{}",
-            each.collect::<String>()
+            capacities.collect::<String>()
         ))
         .hint("--arm NAME prints an arm's changes");
     }
-    let each = study
+    let verdicts = study
         .arms
         .iter()
         .filter(|arm| arm.role == ArmRole::Change)
         .map(|arm| format!("\n  {}: {}", arm.name, words(study, findings, arm)));
-    let each: String = each.collect();
+    let verdicts: String = verdicts.collect();
     Failure::failed(format!(
-        "no arm is better than the baseline{}{each}",
-        if each.is_empty() { "" } else { ":" }
+        "no arm is better than the baseline{}{verdicts}",
+        if verdicts.is_empty() { "" } else { ":" }
     ))
     .hint("--arm NAME prints an arm's changes anyway")
 }
 
 fn unknown(study: &Study, name: &str) -> Failure {
     let names: Vec<&str> = study.arms.iter().map(|arm| &*arm.name).collect();
-    let distances = names.iter().map(|known| (strsim::damerau_levenshtein(known, name), *known));
+    let distances = names.iter().map(|arm| (strsim::damerau_levenshtein(arm, name), *arm));
     // As far as a slip of the finger goes.
-    let near = distances.min().filter(|(distance, known)| *distance <= known.len().div_ceil(3));
+    let nearest = distances.min().filter(|(distance, known)| *distance <= known.len().div_ceil(3));
     let failure = Failure::input(format!("the run has no arm named `{name}`"));
-    match near {
-        Some((_, near)) => failure.hint(format!("did you mean `{near}`?")),
+    match nearest {
+        Some((_, nearest)) => failure.hint(format!("did you mean `{nearest}`?")),
         None => failure.hint(format!("its arms are {}", names.join(", "))),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use weir_kube::ObjectRef;
-use weir_model::record::{ObjectRecord, Record};
+use weir_model::record::Record;
 use weir_model::study::{Arm, Settings};
 use weir_parameters::Catalog;
 use weir_record::Run;
@@ -43,23 +43,24 @@ struct Commands {
 pub(super) fn print(
     run: &Run,
     catalog: &Catalog,
-    (arm, former): (&Arm, Option<&Settings>),
+    arm: &Arm,
+    former: Option<&Settings>,
 ) -> Result<(), Failure> {
-    let of = |settings: &Settings| {
-        let arm = Arm { settings: settings.clone(), ..arm.clone() };
-        weir_lab::changes_of(&run.header.study, catalog, &arm)
-    };
-    let changes = of(&arm.settings);
-    let in_force = former.map(of);
+    let study = &run.header.study;
+    let changes = weir_lab::changes_of(study, catalog, arm);
+    let in_force = former.map(|settings| {
+        let former_arm = Arm { settings: settings.clone(), ..arm.clone() };
+        weir_lab::changes_of(study, catalog, &former_arm)
+    });
     let mut commands = Commands { back: former.is_some(), ..Commands::default() };
     for (object, at, value) in &changes {
         if object.is_of_node() {
-            let value = last(in_force.as_deref(), (object, at), value);
+            let value = value_in_force(in_force.as_deref(), (object, at), value);
             commands.of_node(object, &value);
         } else if is_within(object, at) {
-            commands.within((object, at, value), before(run, object, at));
+            commands.within((object, at, value), find_before(run, object, at));
         } else {
-            match (former, before(run, object, at)) {
+            match (former, find_before(run, object, at)) {
                 (Some(_), Some((outer, Value::Null))) => {
                     commands.remove(object, outer, outer == at);
                 }
@@ -67,12 +68,12 @@ pub(super) fn print(
                     commands.merge(object, (at, before.clone()), Some(value));
                 }
                 (_, before) => {
-                    let other = match former {
+                    let opposite = match former {
                         Some(_) => Some(value),
                         None => before.and_then(|(place, was)| (place == at).then_some(was)),
                     };
-                    let value = last(in_force.as_deref(), (object, at), value);
-                    commands.merge(object, (at, value), other);
+                    let value = value_in_force(in_force.as_deref(), (object, at), value);
+                    commands.merge(object, (at, value), opposite);
                 }
             }
         }
@@ -84,12 +85,16 @@ pub(super) fn print(
 
 /// Returns the arm's value. If `in_force` is given, returns the value in force at the same place instead, or null if
 /// there is none.
-fn last(in_force: Option<&[Change]>, (object, at): (&ObjectRef, &str), value: &Value) -> Value {
+fn value_in_force(
+    in_force: Option<&[Change]>,
+    (object, at): (&ObjectRef, &str),
+    value: &Value,
+) -> Value {
     let Some(in_force) = in_force else {
         return value.clone();
     };
-    let mut same = in_force.iter().filter(|one| one.0 == *object && one.1 == at);
-    same.next().map_or(Value::Null, |one| one.2.clone())
+    let mut same = in_force.iter().filter(|change| change.0 == *object && change.1 == at);
+    same.next().map_or(Value::Null, |change| change.2.clone())
 }
 
 /// Returns true if a path lies within a list or a text, which a merge patch can only replace as a whole. Excluded are
@@ -104,16 +109,8 @@ fn is_within(object: &ObjectRef, at: &str) -> bool {
 
 /// Returns the path at which an object is restored, and its value before the run's last session. `None` if it was not
 /// kept.
-fn before<'r>(run: &'r Run, object: &ObjectRef, at: &str) -> Option<(&'r str, &'r Value)> {
+fn find_before<'r>(run: &'r Run, object: &ObjectRef, at: &str) -> Option<(&'r str, &'r Value)> {
     let (whole, _) = weir_kube::whole(at);
-    let is_it = |one: &&ObjectRecord| {
-        let own = (&*one.api, &*one.resource, &*one.namespace, &*one.name);
-        own == (&*object.api, &*object.resource, &*object.namespace, &*object.name)
-    };
-    let leads_there = |place: &str| {
-        let rest = whole.strip_prefix(place);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     let mut places = run
         .records
         .iter()
@@ -123,9 +120,15 @@ fn before<'r>(run: &'r Run, object: &ObjectRef, at: &str) -> Option<(&'r str, &'
             _ => None,
         })
         .flatten()
-        .filter(is_it)
-        .flat_map(|one| &one.before)
-        .filter(|(place, _)| leads_there(place));
+        .filter(|record| {
+            let name = (&*record.api, &*record.resource, &*record.namespace, &*record.name);
+            name == (&*object.api, &*object.resource, &*object.namespace, &*object.name)
+        })
+        .flat_map(|record| &record.before)
+        .filter(|(place, _)| {
+            let tail = whole.strip_prefix(place.as_str());
+            tail.is_some_and(|tail| tail.is_empty() || tail.starts_with('/'))
+        });
     let (place, value) = places.next()?;
     Some((place, value))
 }
@@ -147,9 +150,9 @@ impl Commands {
     /// remarked unless `is_all`: then it holds nothing but the arm's value.
     fn remove(&mut self, object: &ObjectRef, at: &str, is_all: bool) {
         self.merge(object, (at, Value::Null), None);
-        let said = format!("{at} of {object}");
-        if !is_all && !self.removed.contains(&said) {
-            self.removed.push(said);
+        let remark = format!("{at} of {object}");
+        if !is_all && !self.removed.contains(&remark) {
+            self.removed.push(remark);
         }
     }
 
@@ -161,7 +164,7 @@ impl Commands {
         before: Option<(&str, &Value)>,
     ) {
         let (whole, within) = weir_kube::whole(at);
-        let known = match before {
+        let changed_value = match before {
             // The list is made, of elements that have names.
             Some((outer, Value::Null)) if within.starts_with("/[") => {
                 match (value, self.back) {
@@ -175,13 +178,17 @@ impl Commands {
                 let key = (object.clone(), place.to_owned());
                 let (_, after) =
                     self.wholes.entry(key).or_insert_with(|| (before.clone(), before.clone()));
-                changed(after, (whole, within), value)
+                change_value(after, (whole, within), value)
             }
             None => None,
         };
-        if known.is_none() {
+        if changed_value.is_none() {
             self.by_hand.push(format!("by hand: {object}: {at} = {value}"));
         }
+    }
+
+    fn has(&self, words: &str) -> bool {
+        self.patches.values().any(|patch| patch.to_string().contains(words))
     }
 
     /// Returns the remarks, and the commands.
@@ -193,23 +200,19 @@ impl Commands {
                 replaced.push(replace(object, at, both));
             }
         }
-        let has = |words: &str| {
-            let mut patches = self.patches.values();
-            patches.any(|patch| patch.to_string().contains(words))
-        };
-        let what = if self.back {
+        let effect = if self.back {
             "these commands have the objects say again what they said before the run"
         } else {
             "these commands write what the arm had into the objects that the study names"
         };
-        let mut words = vec![format!("{what}; add --context, and --dry-run=server first")];
-        if has("\"sysctls\"") {
+        let mut words = vec![format!("{effect}; add --context, and --dry-run=server first")];
+        if self.has("\"sysctls\"") {
             words.push(
                 "kernel settings replace all others of the pods: add what else has to be among them"
                     .to_owned(),
             );
         }
-        if has(FROM) {
+        if self.has(FROM) {
             words.push(
                 "put what the proxy's container has in the place of each `$from`: a patch cannot"
                     .to_owned(),
@@ -234,7 +237,7 @@ impl Commands {
 }
 
 /// Puts a value into a list or a text that is at the path `whole`. Returns `None` if there is no place for it.
-fn changed(into: &mut Value, (whole, within): (&str, &str), value: &Value) -> Option<()> {
+fn change_value(into: &mut Value, (whole, within): (&str, &str), value: &Value) -> Option<()> {
     if let Some(within) = within.strip_prefix('#') {
         let values = BTreeMap::from([(within.to_owned(), Some(value.clone()))]);
         let text = weir_lab::edited_text(into.as_str(), whole, values).ok()??;
@@ -255,7 +258,7 @@ mod tests {
 
     use super::*;
 
-    fn object(api: &str) -> ObjectRef {
+    fn build_object(api: &str) -> ObjectRef {
         ObjectRef {
             api: api.to_owned(),
             kind: "Kind".to_owned(),
@@ -266,23 +269,28 @@ mod tests {
     }
 
     /// Returns the patches for one value in a list or a text, to apply it and to restore it, each with its remarks.
-    fn both(at: &str, value: &Value, before: (&str, &Value)) -> [(Vec<String>, String); 2] {
-        let object = object("x.example/v1");
+    fn patch_both(at: &str, value: &Value, before: (&str, &Value)) -> [(Vec<String>, String); 2] {
+        let object = build_object("x.example/v1");
         [false, true].map(|back| {
             let mut commands = Commands { back, ..Commands::default() };
             commands.within((&object, at, value), Some(before));
             let (words, text) = commands.in_words();
-            let line = text.trim_end();
-            let patch = line.split_once(" --namespace n --type ");
-            let patch = patch.map_or("", |(_, patch)| patch);
+            let command = text.trim_end().split_once(" --namespace n --type ");
+            let patch = command.map_or("", |(_, patch)| patch);
             (words, patch.replace(" --patch ", " "))
         })
     }
 
-    fn replaced(at: &str, now: &Value, wanted: &Value) -> String {
+    fn replace_patch(at: &str, now: &Value, wanted: &Value) -> String {
         let patch = json!([
             {"op": "test", "path": at, "value": now}, {"op": "replace", "path": at, "value": wanted}]);
         format!("json '{patch}'")
+    }
+
+    /// Quotes the patch of a command as the shell needs it.
+    fn quote_patch(command: &str) -> String {
+        let (kind, patch) = command.split_once(" '").expect("a patch");
+        format!("{kind} '{}'", patch.trim_end_matches('\'').replace('\'', r"'\''"))
     }
 
     #[test]
@@ -308,13 +316,9 @@ mod tests {
                 json!("# ours\nb: 8s # it's\n"),
             ),
         ] {
-            let [(_, there), (words, back)] = both(at, &value, (place, &before));
-            let quoted = |text: String| {
-                let (kind, patch) = text.split_once(" '").expect("a patch");
-                format!("{kind} '{}'", patch.trim_end_matches('\'').replace('\'', r"'\''"))
-            };
-            assert_eq!(there, quoted(replaced(place, &before, &after)), "{at}");
-            assert_eq!(back, quoted(replaced(place, &after, &before)), "{at}");
+            let [(_, there), (words, back)] = patch_both(at, &value, (place, &before));
+            assert_eq!(there, quote_patch(&replace_patch(place, &before, &after)), "{at}");
+            assert_eq!(back, quote_patch(&replace_patch(place, &after, &before)), "{at}");
             assert!(words.iter().any(|words| words.contains("`test`")), "{words:?}");
         }
     }
@@ -327,25 +331,27 @@ mod tests {
             ("/spec/list", "merge '{\"spec\":{\"list\":null}}'"),
             ("/spec", "merge '{\"spec\":null}'"),
         ] {
-            let [(_, there), (words, back)] = both(element, &json!({}), (place, &Value::Null));
-            let made = json!({"spec": {"list": [gzip]}});
-            assert_eq!(there, format!("merge '{made}'"));
+            let [(_, there), (words, back)] =
+                patch_both(element, &json!({}), (place, &Value::Null));
+            let patch = json!({"spec": {"list": [gzip]}});
+            assert_eq!(there, format!("merge '{patch}'"));
             assert_eq!(back, merged);
-            let told = format!("goes with all that stands in it now: {place} of Kind n/k");
-            assert!(words.iter().any(|words| words.contains(&told)), "{words:?}");
+            let remark = format!("goes with all that stands in it now: {place} of Kind n/k");
+            assert!(words.iter().any(|words| words.contains(&remark)), "{words:?}");
         }
         // There is nothing to take away, and no place for a value.
-        let [(_, there), (_, back)] = both(element, &json!(null), ("/spec/list", &json!([others])));
+        let [(_, there), (_, back)] =
+            patch_both(element, &json!(null), ("/spec/list", &json!([others])));
         assert_eq!((&*there, &*back), ("", ""));
         let [(words, there), _] =
-            both("/data/a.yaml#/b", &json!(1), ("/data/a.yaml", &Value::Null));
+            patch_both("/data/a.yaml#/b", &json!(1), ("/data/a.yaml", &Value::Null));
         assert_eq!(there, "");
         assert!(words.iter().any(|words| words.starts_with("by hand: ")), "{words:?}");
     }
 
     #[test]
     fn what_was_not_there_goes_and_what_goes_with_it_is_told() {
-        let object = object("x.example/v1");
+        let object = build_object("x.example/v1");
         let mut commands = Commands { back: true, ..Commands::default() };
         commands.remove(&object, "/spec/a", false);
         commands.remove(&object, "/spec/a", false);
@@ -359,15 +365,15 @@ mod tests {
                 "kubectl patch kinds.x.example/k --namespace n --type merge --patch {expected}\n"
             )
         );
-        let told = words.last().expect("words");
-        assert!(told.ends_with("now: /spec/a of Kind n/k"), "{told}");
+        let remark = words.last().expect("words");
+        assert!(remark.ends_with("now: /spec/a of Kind n/k"), "{remark}");
     }
 
     #[test]
     fn lists_whose_elements_have_no_names_are_changed_as_a_whole() {
         let spread =
             "/spec/template/spec/topologySpreadConstraints/[topologyKey=kubernetes.io~1hostname]";
-        let workload = object("apps/v1");
+        let workload = build_object("apps/v1");
         for (at, expected) in [
             ("/spec/replicas", false),
             (spread, false),

@@ -6,7 +6,7 @@ use std::path::Path;
 use weir_configuration::document::{self, Edit, Format, Pointer};
 use weir_model::record::Record;
 use weir_model::study::{Arm, Settings};
-use weir_parameters::controller::{Given, Placed};
+use weir_parameters::controller::{ControllerMeans, Placed};
 use weir_parameters::{Catalog, Controller};
 use weir_record::Run;
 
@@ -25,7 +25,7 @@ pub(super) fn print(
 ) -> Result<bool, Failure> {
     let study = &run.header.study;
     let controller = study.controlled().and_then(|(_, spec)| {
-        let means = Given::of(&spec.first.objects, spec.sysctls);
+        let means = ControllerMeans::of(&spec.first.objects, spec.sysctls);
         Some((Controller::named(&spec.is)?, means))
     });
     let Some((controller, means)) = controller else {
@@ -40,9 +40,9 @@ pub(super) fn print(
     }
     let former = args.revert.then(|| former(run, catalog, arm));
     match &args.values {
-        Some(file) => of_values((controller, &means, catalog), (arm, former.as_ref()), file)?,
+        Some(file) => print_values_diff(controller, &means, catalog, arm, former.as_ref(), file)?,
         None => {
-            commands::print(run, catalog, (arm, former.as_ref()))?;
+            commands::print(run, catalog, arm, former.as_ref())?;
             let placed = controller.placed(catalog, &arm.settings, &means);
             tell(&Vec::from_iter(starts_anew(controller, &means, &placed)));
         }
@@ -70,9 +70,13 @@ fn former(run: &Run, catalog: &Catalog, arm: &Arm) -> Settings {
 
 /// Returns a remark to restart a controller that reads a changed object only at its start, unless a patched object
 /// causes the restart.
-fn starts_anew(controller: &Controller, means: &Given, placed: &[Placed]) -> Option<String> {
+fn starts_anew(
+    controller: &Controller,
+    means: &ControllerMeans,
+    placed: &[Placed],
+) -> Option<String> {
     let restarts = controller.restarts.as_ref()?;
-    let is_read_once = placed.iter().any(|one| restarts.after.contains(&one.object));
+    let is_read_once = placed.iter().any(|change| restarts.after.contains(&change.object));
     let by_hand = is_read_once && !means.objects.contains(&restarts.by.object);
     by_hand.then(|| {
         format!(
@@ -83,9 +87,12 @@ fn starts_anew(controller: &Controller, means: &Given, placed: &[Placed]) -> Opt
 }
 
 /// Prints a diff of a values file.
-fn of_values(
-    (controller, means, catalog): (&Controller, &Given, &Catalog),
-    (arm, former): (&Arm, Option<&Settings>),
+fn print_values_diff(
+    controller: &Controller,
+    means: &ControllerMeans,
+    catalog: &Catalog,
+    arm: &Arm,
+    former: Option<&Settings>,
     file: &Path,
 ) -> Result<(), Failure> {
     let title = &controller.title;
@@ -98,16 +105,16 @@ fn of_values(
     let mut edits = Vec::new();
     let mut elsewhere = Vec::new();
     for (id, level) in &arm.settings {
-        let place = |level: &String| {
+        let find_place = |level: &String| {
             controller.place_in_values(catalog.get(controller.proxy, id)?, level, means)
         };
-        let Some((at, own)) = place(level) else {
+        let Some((at, own)) = find_place(level) else {
             elsewhere.push(id.as_str());
             continue;
         };
         let value = match former {
             None => Some(own),
-            Some(former) => former.get(id).and_then(place).map(|(_, value)| value),
+            Some(former) => former.get(id).and_then(find_place).map(|(_, value)| value),
         };
         edits.push(Edit { at: Pointer::parse(&at), value: value.map(|value| value.to_string()) });
     }

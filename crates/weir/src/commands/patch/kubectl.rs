@@ -46,9 +46,9 @@ pub(super) fn replace(object: &ObjectRef, at: &str, (now, wanted): (&Value, &Val
 fn command(object: &ObjectRef, kind: &str, patch: &Value) -> String {
     let ObjectRef { api, resource, namespace, name, .. } = object;
     let group = api.rsplit_once('/').map(|(group, _)| format!(".{group}")).unwrap_or_default();
-    let patch = patch.to_string().replace('\'', r"'\''");
+    let quoted = patch.to_string().replace('\'', r"'\''");
     format!(
-        "kubectl patch {resource}{group}/{name} --namespace {namespace} --type {kind} --patch '{patch}'\n"
+        "kubectl patch {resource}{group}/{name} --namespace {namespace} --type {kind} --patch '{quoted}'\n"
     )
 }
 
@@ -62,7 +62,7 @@ mod tests {
             "/spec/template/spec/topologySpreadConstraints/[topologyKey=kubernetes.io~1hostname]";
         let selector = "/spec/template/spec/nodeSelector";
         let element = json!({"topologyKey": "kubernetes.io/hostname", "maxSkew": 1});
-        let other = json!({"pool": "b", "zone": "c"});
+        let opposite = json!({"pool": "b", "zone": "c"});
         for (at, value, expected) in [
             (spread, element.clone(), element),
             (
@@ -75,7 +75,7 @@ mod tests {
             ("/spec/template/spec/tolerations", json!([]), json!([])),
             ("/spec/replicas", json!(2), json!(2)),
         ] {
-            assert_eq!(in_strategic(at, value, Some(&other)), expected, "{at}");
+            assert_eq!(in_strategic(at, value, Some(&opposite)), expected, "{at}");
         }
         let alone = json!({"pool": "a"});
         assert_eq!(in_strategic(selector, alone.clone(), None), alone);

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &PatchArgs) -> Result<ExitCode, Failure> {
             choice.arm.name
         )));
     }
-    let catalog = catalog(&run, choice.arm)?;
+    let catalog = read_catalog(&run, choice.arm)?;
     if controller::print(&run, &catalog, &choice, args)? {
         return Ok(ExitCode::SUCCESS);
     }
@@ -50,15 +50,15 @@ pub(crate) fn run(args: &PatchArgs) -> Result<ExitCode, Failure> {
         ));
     }
     match &proxy.configuration {
-        Some(own) => of_own_configuration(&run, &choice, args.revert, &own.file)?,
-        None => of_written_one(study, &catalog, &choice, args.revert)?,
+        Some(own) => print_own_diff(&run, &choice, args.revert, &own.file)?,
+        None => print_written_diff(study, &catalog, &choice, args.revert)?,
     }
     tell(&beside(study, &catalog, choice.arm));
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the catalog of the run, with the defaults of the version that the arm ran.
-fn catalog(run: &Run, arm: &Arm) -> Result<Catalog, Failure> {
+fn read_catalog(run: &Run, arm: &Arm) -> Result<Catalog, Failure> {
     let mut rows = run.header.rows.iter();
     let catalog = rows
         .try_fold(Catalog::builtin(), |catalog, (file, text)| catalog.with_rows(file, text))
@@ -83,7 +83,7 @@ fn must_be_ours(run: &Run) -> Result<(), Failure> {
 }
 
 /// Prints the diff that the lab kept, and the command to apply it.
-fn of_own_configuration(
+fn print_own_diff(
     run: &Run,
     choice: &Choice<'_>,
     revert: bool,
@@ -112,10 +112,10 @@ fn of_own_configuration(
         return Ok(());
     }
     show(&diff)?;
-    let what = if revert { "takes it back" } else { "applies it" };
+    let effect = if revert { "takes it back" } else { "applies it" };
     tell(&[
         format!(
-            "`patch -d / -p1 < FILE` {what}, with this output in FILE; --dry-run first shows whether it fits"
+            "`patch -d / -p1 < FILE` {effect}, with this output in FILE; --dry-run first shows whether it fits"
         ),
         format!(
             "the diff is of {} and the files that it includes, as they were when the run began",
@@ -142,7 +142,7 @@ fn show(diff: &str) -> Result<(), Failure> {
 }
 
 /// Prints the changed directives of a configuration that weir wrote.
-fn of_written_one(
+fn print_written_diff(
     study: &Study,
     catalog: &Catalog,
     choice: &Choice<'_>,
@@ -167,13 +167,13 @@ fn of_written_one(
         tell(&[no.to_owned()]);
         return Ok(());
     }
-    let what = match (revert, &arm.proxy) {
+    let content = match (revert, &arm.proxy) {
         (true, _) => "the same directives as the baseline has them",
         (false, None) => "the directives that it changes, to be copied by hand",
         (false, Some(_)) => "the directives that the study sets, to be copied by hand",
     };
-    let place = format!("{what}, each with its place in a configuration of {}:", kind.title());
-    tell(&[place]);
+    let remark = format!("{content}, each with its place in a configuration of {}:", kind.title());
+    tell(&[remark]);
     if lines.iter().any(|line| line.contains("{logs}")) {
         tell(&["{logs} stands for the folder of its logs".to_owned()]);
     }
@@ -185,7 +185,7 @@ fn of_written_one(
 fn beside(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<String> {
     let proxy = study.proxy_of(arm);
     let base = study.arms.first().filter(|_| arm.proxy.is_none()).map(|arm| &arm.settings);
-    let own = arm.settings.iter().filter(|(id, level)| {
+    let elsewhere = arm.settings.iter().filter(|(id, level)| {
         let row = catalog.get(proxy.kind, id);
         let is_printed = row.is_none_or(|row| match proxy.configuration {
             Some(_) => is_in_file(row),
@@ -194,11 +194,11 @@ fn beside(study: &Study, catalog: &Catalog, arm: &Arm) -> Vec<String> {
         let is_baselines = base.and_then(|base| base.get(*id)) == Some(*level);
         !is_printed && !is_baselines
     });
-    let own: Vec<String> = own.map(|(id, level)| format!("{id} = {level}")).collect();
-    if own.is_empty() {
+    let elsewhere: Vec<String> = elsewhere.map(|(id, level)| format!("{id} = {level}")).collect();
+    if elsewhere.is_empty() {
         Vec::new()
     } else {
-        vec![format!("the arm also has, outside of configuration files: {}", own.join(", "))]
+        vec![format!("the arm also has, outside of configuration files: {}", elsewhere.join(", "))]
     }
 }
 

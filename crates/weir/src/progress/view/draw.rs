@@ -30,10 +30,10 @@ pub(super) fn page(state: &State, lines: &Lines, is_colored: bool, buffer: &mut 
     }
     // What was said last fills the rest.
     let room = height.saturating_sub(page.len() + 2);
-    let said = lines.said();
-    if state.load.is_none() && room > 0 && !said.is_empty() {
+    let messages = lines.said();
+    if state.load.is_none() && room > 0 && !messages.is_empty() {
         page.push(Line::default());
-        let latest = &said[said.len().saturating_sub(room)..];
+        let latest = &messages[messages.len().saturating_sub(room)..];
         page.extend(latest.iter().map(|line| dim(shown(line))));
     }
     page.truncate(height.saturating_sub(1));
@@ -61,15 +61,15 @@ fn load_page(state: &State, load: &LoadState, width: usize) -> Vec<Line<'static>
         Some(requests) => load.completed as f64 / requests.max(1) as f64,
         None => load.elapsed / load.length.max(1e-9),
     };
-    let left = std::time::Duration::from_secs_f64(load.left.max(0.0));
-    let left = format!("{} left", number::length(whole_seconds(left)));
-    let asked = state.asked.map_or(String::new(), |rate| format!(" of {}", number::rate(rate)));
+    let seconds = whole_seconds(std::time::Duration::from_secs_f64(load.left.max(0.0)));
+    let remaining = format!("{} left", number::length(seconds));
+    let demand = state.asked.map_or(String::new(), |rate| format!(" of {}", number::rate(rate)));
     let now = state.rates.back().copied().unwrap_or(0.0);
     let mut page = vec![
-        bar(phase, share, &left, width),
+        bar(phase, share, &remaining, width),
         over_time(
             "rate",
-            &format!("{}{asked}/s", number::rate(now)),
+            &format!("{}{demand}/s", number::rate(now)),
             state.rates.iter().copied(),
             width,
         ),
@@ -114,16 +114,15 @@ fn quantiles(last: &LoadFigures, all: &LoadFigures, width: usize) -> Vec<Line<'s
     let cells = |text: &dyn Fn(&Column) -> String| {
         shown.iter().map(|column| format!("{:>9}", text(column))).collect::<String>()
     };
-    let of = |figures: &LoadFigures| {
-        let times = figures.response_time;
-        vec![Span::raw(cells(&|(_, value)| number::time(value(&times) as f64)))]
-    };
+    let names = cells(&|(name, _)| (*name).to_owned());
+    let mut lines = vec![dim(format!("{:LABEL$}{names}", "response"))];
     let label = format!("last {:.0} s", last.seconds);
-    vec![
-        dim(format!("{:LABEL$}{}", "response", cells(&|(name, _)| (*name).to_owned()))),
-        row(&label, of(last)),
-        row("so far", of(all)),
-    ]
+    for (label, figures) in [(&*label, last), ("so far", all)] {
+        let times = figures.response_time;
+        let values = cells(&|(_, value)| number::time(value(&times) as f64));
+        lines.push(row(label, vec![Span::raw(values)]));
+    }
+    lines
 }
 
 fn errors(all: &LoadFigures) -> Vec<Line<'static>> {
@@ -146,8 +145,8 @@ fn errors(all: &LoadFigures) -> Vec<Line<'static>> {
 fn run_page(state: &State, lines: &Lines, width: usize) -> Vec<Line<'static>> {
     let mut page = Vec::new();
     if let (Some(left), Some(share)) = (lines.session_left(), lines.session_share()) {
-        let left = format!("about {} left", number::length(whole_seconds(left)));
-        page.push(bar("run", share, &left, width));
+        let remaining = format!("about {} left", number::length(whole_seconds(left)));
+        page.push(bar("run", share, &remaining, width));
     }
     page.push(row("now", vec![Span::raw(shown(lines.current()))]));
     if let Some((done, of)) = state.blocks {
@@ -162,13 +161,15 @@ fn run_page(state: &State, lines: &Lines, width: usize) -> Vec<Line<'static>> {
     if !state.verdicts.is_empty() {
         page.push(Line::default());
         page.push(dim("so far, as if the run ended now"));
-        let extent = extent(&state.verdicts);
-        page.extend(state.verdicts.iter().map(|one| verdict(one, extent, width)));
+        let extent = widest_extent(&state.verdicts);
+        page.extend(
+            state.verdicts.iter().map(|shown_verdict| verdict(shown_verdict, extent, width)),
+        );
     }
     if !state.brackets.is_empty() {
         page.push(Line::default());
         page.push(dim("between which rates each arm's capacity is, in requests/s"));
-        page.extend(state.brackets.iter().map(|one| bracket(one, width)));
+        page.extend(state.brackets.iter().map(|shown_bracket| bracket(shown_bracket, width)));
     }
     page
 }
@@ -215,10 +216,10 @@ fn verdict(one: &Verdict, extent: f64, width: usize) -> Line<'static> {
 
 /// Returns the distance from 1 that pictures of intervals cover. It follows the estimates, so that intervals visibly
 /// shrink.
-fn extent(verdicts: &[Verdict]) -> f64 {
+fn widest_extent(verdicts: &[Verdict]) -> f64 {
     verdicts
         .iter()
-        .filter_map(|one| one.ratio)
+        .filter_map(|verdict| verdict.ratio)
         .filter(|ratio| ratio.is_finite())
         .map(|ratio| (ratio - 1.0).abs() * 1.5)
         .fold(0.05, f64::max)
@@ -227,19 +228,19 @@ fn extent(verdicts: &[Verdict]) -> f64 {
 /// Draws an interval around its estimate, with 1 in the middle.
 fn forest((low, high): (f64, f64), ratio: f64, extent: f64, width: usize) -> String {
     let last = width.saturating_sub(1) as f64;
-    let place = |value: f64| {
+    let column = |value: f64| {
         let share = (value - (1.0 - extent)) / (2.0 * extent);
         (share.clamp(0.0, 1.0) * last).round() as usize
     };
-    let (from, to) = (place(low), place(high));
+    let (from, to) = (column(low), column(high));
     let cells = (0..width).map(|at| match at {
-        _ if at == place(ratio) => '●',
+        _ if at == column(ratio) => '●',
         _ if at == from && low < 1.0 - extent => '‹',
         _ if at == to && high > 1.0 + extent => '›',
         _ if at == from => '├',
         _ if at == to => '┤',
         _ if (from..to).contains(&at) => '─',
-        _ if at == place(1.0) => '│',
+        _ if at == column(1.0) => '│',
         _ => ' ',
     });
     cells.collect()
@@ -265,12 +266,11 @@ fn bracket(one: &Bracket, width: usize) -> Line<'static> {
     let room = width.saturating_sub(column + 18 + held.len()).min(41);
     let (first, last) = one.first.unwrap_or((low, high));
     let (first, last) = (first.min(low), last.max(high));
-    let place = |value: f64| {
-        let share = (value - first) / (last - first).max(1e-9);
+    let [low_cell, high_cell] = [low, high].map(|rate| {
+        let share = (rate - first) / (last - first).max(1e-9);
         (share * room.saturating_sub(1) as f64).round() as usize
-    };
-    let cells =
-        (0..room).map(|at| if (place(low)..=place(high)).contains(&at) { '█' } else { '░' });
+    });
+    let cells = (0..room).map(|at| if (low_cell..=high_cell).contains(&at) { '█' } else { '░' });
     let color = if one.is_done { Color::Green } else { Color::Cyan };
     Line::from(vec![
         Span::raw(text),

@@ -62,17 +62,18 @@ impl Signals {
         let mut came = Vec::new();
         for signal in [SIGTSTP, SIGQUIT] {
             flag::register_conditional_default(signal, Arc::clone(&default))?;
-            let one = Arc::new(AtomicBool::new(false));
-            flag::register(signal, Arc::clone(&one))?;
-            came.push((signal, one));
+            let has_come = Arc::new(AtomicBool::new(false));
+            flag::register(signal, Arc::clone(&has_come))?;
+            came.push((signal, has_come));
         }
         Ok(Signals { came, default })
     }
 
     fn come(&self) -> Option<i32> {
-        let mut came = self.came.iter();
-        let found = came.find(|(_, came)| came.swap(false, Ordering::Relaxed));
-        found.map(|(signal, _)| *signal)
+        self.came
+            .iter()
+            .find(|(_, came)| came.swap(false, Ordering::Relaxed))
+            .map(|(signal, _)| *signal)
     }
 }
 

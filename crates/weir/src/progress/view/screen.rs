@@ -38,10 +38,10 @@ pub(super) fn size() -> Option<(u16, u16)> {
 /// # Errors
 /// The kernel refuses.
 pub(super) fn enter() -> io::Result<()> {
-    let found = tcgetattr(stdin())?;
-    let mut quiet = found.clone();
+    let settings = tcgetattr(stdin())?;
+    let mut quiet = settings.clone();
     quiet.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
-    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(settings);
     tcsetattr(stdin(), OptionalActions::Now, &quiet)?;
     terminal::draw(ENTER);
     Ok(())

@@ -88,11 +88,11 @@ impl State {
             }
             LabEvent::TrialEnded { .. } => self.blocks = None,
             LabEvent::Bracket { bracket, .. } => {
-                let known = self.brackets.iter_mut().find(|known| known.now.arm == bracket.arm);
-                match known {
-                    Some(known) => {
-                        known.first = known.first.or(bracket.between);
-                        known.now = bracket.clone();
+                let shown = self.brackets.iter_mut().find(|shown| shown.now.arm == bracket.arm);
+                match shown {
+                    Some(shown) => {
+                        shown.first = shown.first.or(bracket.between);
+                        shown.now = bracket.clone();
                     }
                     None => self.brackets.push(Bracket {
                         now: bracket.clone(),
@@ -102,8 +102,8 @@ impl State {
                 }
             }
             LabEvent::Capacity(found) => {
-                let known = self.brackets.iter_mut().find(|known| known.now.arm == found.arm);
-                known.into_iter().for_each(|known| known.is_done = true);
+                let shown = self.brackets.iter_mut().find(|shown| shown.now.arm == found.arm);
+                shown.into_iter().for_each(|shown| shown.is_done = true);
             }
             _ => {}
         }

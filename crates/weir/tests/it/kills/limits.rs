@@ -49,19 +49,20 @@ fn what_a_run_meets_in_the_middle_ends_it_in_order() {
     if !rustix::process::geteuid().is_root() {
         return skipped("control groups and file systems of a run's own need root");
     }
-    let taken = [setting(seed()), setting(seed() + 1)];
-    let Some(setting) = setting(seed() + 2).filter(|one| !taken.contains(&Some(one))) else {
+    let used = [setting(chosen_seed()), setting(chosen_seed() + 1)];
+    let Some(setting) = setting(chosen_seed() + 2).filter(|name| !used.contains(&Some(name)))
+    else {
         return skipped("no third setting of the whole host can be written here");
     };
     if let Err(error) = weir_host::may_have_networks() {
         return skipped(&error.to_string());
     }
-    let chaos = Chaos { seed: seed(), setting, remote: None };
-    let mut rng = SplitMix64::new(seed());
-    let plan: Vec<Hardship> = number("WEIR_KILLS")
+    let chaos = Chaos { seed: chosen_seed(), setting, remote: None };
+    let mut rng = SplitMix64::new(chosen_seed());
+    let plan: Vec<Hardship> = read_number("WEIR_KILLS")
         .map(|count| (0..count).map(|_| Hardship::draw(&mut rng)))
         .map_or_else(|| SOME.to_vec(), Iterator::collect);
-    say(&format!("WEIR_KILLS_SEED={}, {setting} is changed", seed()));
+    say(&format!("WEIR_KILLS_SEED={}, {setting} is changed", chosen_seed()));
     let mut faults = 0;
     for (number, hardship) in plan.into_iter().enumerate() {
         let network = [Network::Namespaces, Network::Loopback][number % 2];
@@ -74,14 +75,13 @@ fn what_a_run_meets_in_the_middle_ends_it_in_order() {
 
 impl Hardship {
     fn draw(rng: &mut SplitMix64) -> Hardship {
-        let mut one_of = |count: usize| rng.below(count as u64) as usize;
-        match one_of(8) {
-            0..=2 => Signalled(SIGNALS[one_of(SIGNALS.len())]),
+        match draw_index(rng, 8) {
+            0..=2 => Signalled(SIGNALS[draw_index(rng, SIGNALS.len())]),
             3 => Tasks,
             4 => Files,
             5 => Memory,
             6 => FileSize,
-            _ => Full(SMALL[one_of(SMALL.len())]),
+            _ => Full(SMALL[draw_index(rng, SMALL.len())]),
         }
     }
 
@@ -113,7 +113,7 @@ impl Hardship {
             FileSize => limit(run, Resource::Fsize, 4096),
             Full(folder) => {
                 let root = PathBuf::from(format!("/proc/{}/root", run.pid()));
-                let path = scene.place.path(folder).join("filler");
+                let path = scene.sandbox.path(folder).join("filler");
                 let path = root.join(path.strip_prefix("/").unwrap_or(&path));
                 let _ = std::fs::write(path, vec![0; MIB << 20]);
             }
@@ -135,10 +135,14 @@ fn limit(run: &Running, resource: Resource, most: u64) {
 }
 
 /// Sends a signal by kill(1), because some numbers have no name.
+fn draw_index(rng: &mut SplitMix64, count: usize) -> usize {
+    rng.below(count as u64) as usize
+}
+
 fn signal(pid: u32, number: i32) {
     let mut kill = std::process::Command::new("kill");
-    let kill = kill.args([format!("-{number}"), pid.to_string()]);
-    let _ = kill.stderr(std::process::Stdio::null()).status();
+    kill.args([format!("-{number}"), pid.to_string()]).stderr(std::process::Stdio::null());
+    let _ = kill.status();
 }
 
 impl Chaos {
@@ -160,9 +164,9 @@ impl Chaos {
     ) -> Option<Row> {
         let before = self.snapshot();
         let scene = self.scene(network, Victim::Weir, rng);
-        let group = Path::new("/sys/fs/cgroup/pids");
-        let group = if group.is_dir() { group } else { Path::new("/sys/fs/cgroup") };
-        let group = group.join(format!("weir-hard-{}-{}", std::process::id(), rng.below(1 << 30)));
+        let version_1 = Path::new("/sys/fs/cgroup/pids");
+        let tree = if version_1.is_dir() { version_1 } else { Path::new("/sys/fs/cgroup") };
+        let group = tree.join(format!("weir-hard-{}-{}", std::process::id(), rng.below(1 << 30)));
         let begun = Instant::now();
         let mut run = scene.run_behind(&hardship.prepared(&group));
         let due = match rng.below(3) {
@@ -173,7 +177,7 @@ impl Chaos {
             std::thread::sleep(Duration::from_millis(2));
         }
         let struck = run.is_alive();
-        let seen = Namespaces::of(&scene.grounds());
+        let namespaces = Namespaces::of(&scene.grounds());
         hardship.happen(&run, &group, &scene);
         let hit = Instant::now();
         let ended = end(run);
@@ -183,23 +187,23 @@ impl Chaos {
         }
         let took = hit.elapsed();
         let at = due.as_secs_f64();
-        let said = ended.as_ref().map_or("", |ended| last_sentence(&ended.stderr));
-        let mut row = Row::new(format!("at {at:.3} s, ended after {took:.1?} ({said})"));
+        let last_words = ended.as_ref().map_or("", |ended| last_sentence(&ended.stderr));
+        let mut row = Row::new(format!("at {at:.3} s, ended after {took:.1?} ({last_words})"));
         // A program that is only being loaded handles no signals.
-        let has_begun = scene.place.run_folder().is_dir();
+        let has_begun = scene.sandbox.run_folder().is_dir();
         match &ended {
             Ok(ended) => judge_orderly_end(hardship, ended, has_begun, took, &mut row),
             Err(words) => row.fault(words.clone()),
         }
-        let left = at_rest(&before, &scene, &seen, REST);
+        let traces = at_rest(&before, &scene, &namespaces, REST);
         // Empty now: it goes with the last process that was in it.
         let _ = std::fs::remove_dir(&group);
         let is_killed = row.noticed == "killed";
-        if !is_killed && !left.is_nothing() {
-            row.fault(format!("weir ended in order and left{left}"));
+        if !is_killed && !traces.is_nothing() {
+            row.fault(format!("weir ended in order and left{traces}"));
         }
         let records = whole_lines(&scene);
-        restore(&before, &scene, &seen, &mut row);
+        restore(&before, &scene, &namespaces, &mut row);
         if !matches!(hardship, Full(_)) {
             row.recovered(recover(&scene, &records));
         }

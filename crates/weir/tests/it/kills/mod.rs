@@ -30,7 +30,7 @@ use records::{end, recover, whole_lines};
 use scene::Victim::{self, *};
 use scene::{Network, Remote, Scene, When};
 use table::{Row, Table};
-use traces::{Ground, Left, Namespaces, Snapshot};
+use traces::{Ground, Namespaces, Snapshot, Traces};
 
 /// Settings of the whole host that may be increased by one for a while. The first three are about the work of one
 /// receiving interrupt and of its queue; the last one is far from any use.
@@ -72,7 +72,7 @@ fn nothing_is_left_behind_and_nothing_is_lost() {
     if !rustix::process::geteuid().is_root() {
         return skipped("settings of the whole host need root");
     }
-    let seed = seed();
+    let seed = chosen_seed();
     let Some(setting) = setting(seed) else {
         return skipped("no setting of the whole host can be written here");
     };
@@ -81,7 +81,7 @@ fn nothing_is_left_behind_and_nothing_is_lost() {
     }
     let chaos = Chaos { seed, setting, remote: Remote::start(None) };
     say(&format!("WEIR_KILLS_SEED={seed}, {setting} is changed"));
-    let plan = chaos.plan(number("WEIR_KILLS"));
+    let plan = chaos.plan(read_number("WEIR_KILLS"));
     let lengths = chaos.lengths(&plan);
     let mut table = Table::default();
     for (kill, &(network, victim)) in plan.iter().enumerate() {
@@ -102,14 +102,13 @@ struct Chaos {
 impl Chaos {
     /// Returns victims with their networks, in random order.
     fn plan(&self, kills: Option<u64>) -> Vec<(Network, Victim)> {
-        let of = if kills.is_some() { ALL } else { FEW };
-        let of = of
+        let pairs: Vec<_> = (if kills.is_some() { ALL } else { FEW })
             .into_iter()
             .filter(|(network, _)| *network != Network::Ssh || self.remote.is_some())
-            .flat_map(|(network, victims)| victims.iter().map(move |one| (network, *one)));
-        let of: Vec<_> = of.collect();
-        let kills = kills.map_or(of.len(), |kills| kills as usize);
-        let mut plan: Vec<_> = of.iter().cycle().take(kills).copied().collect();
+            .flat_map(|(network, victims)| victims.iter().map(move |victim| (network, *victim)))
+            .collect();
+        let count = kills.map_or(pairs.len(), |kills| kills as usize);
+        let mut plan: Vec<_> = pairs.iter().cycle().take(count).copied().collect();
         SplitMix64::new(self.seed).shuffle(&mut plan);
         plan
     }
@@ -142,8 +141,8 @@ impl Chaos {
             let begun = Instant::now();
             scene.run().end().with_code(0);
             lengths[network as usize] = begun.elapsed();
-            let left = at_rest(&before, &scene, &Namespaces::default(), REST);
-            assert!(left.is_nothing(), "an undisturbed run leaves:{left}");
+            let traces = at_rest(&before, &scene, &Namespaces::default(), REST);
+            assert!(traces.is_nothing(), "an undisturbed run leaves:{traces}");
         }
         lengths
     }
@@ -170,26 +169,26 @@ impl Chaos {
         let scene = self.scene(network, victim, rng);
         let grounds = scene.grounds();
         let when = moment(length + scene.pilots(), rng);
-        let mut seen = Namespaces::default();
+        let mut namespaces = Namespaces::default();
         let mut run = scene.run();
         let struck = scene.strike(&mut run, victim, when, rng, &mut || {
-            seen = Namespaces::of(&grounds);
+            namespaces = Namespaces::of(&grounds);
         })?;
         let mut row = Row::new(struck);
         match end(run) {
             Ok(ended) => judge_end(victim, &ended, &mut row),
             Err(words) => row.fault(words),
         }
-        let rest = match victim {
+        let patience = match victim {
             Victim::WeirAndMaster => SHORT_REST,
             _ => REST,
         };
-        let left = at_rest(&before, &scene, &seen, rest);
-        judge_left(network, victim, &left, &mut row);
+        let traces = at_rest(&before, &scene, &namespaces, patience);
+        judge_left(network, victim, &traces, &mut row);
         let records = whole_lines(&scene);
-        restore(&before, &scene, &seen, &mut row);
+        restore(&before, &scene, &namespaces, &mut row);
         row.recovered(recover(&scene, &records));
-        let after = at_rest(&before, &scene, &seen, REST);
+        let after = at_rest(&before, &scene, &namespaces, REST);
         if !after.is_nothing() {
             row.fault(format!("after the resumed run there is{after}"));
         }
@@ -213,11 +212,10 @@ fn judge_end(victim: Victim, ended: &Ended, row: &mut Row) {
         }
         return;
     }
-    let names_arm = || ended.stderr.contains("arm `");
     match ended.code {
         Some(0) => row.noticed = "not",
         Some(1) if !is_clear(ended) => row.fault(format!("no clear words: {ended:?}")),
-        Some(1) if victim.is_proxy() && !names_arm() => {
+        Some(1) if victim.is_proxy() && !ended.stderr.contains("arm `") => {
             row.fault(format!("no arm is named: {}", ended.stderr));
         }
         Some(1) => row.noticed = "yes",
@@ -226,44 +224,49 @@ fn judge_end(victim: Victim, ended: &Ended, row: &mut Row) {
 }
 
 /// Checks for traces that must not exist even before `weir restore`.
-fn judge_left(network: Network, victim: Victim, left: &Left, row: &mut Row) {
-    row.left_before = !left.is_nothing();
+fn judge_left(network: Network, victim: Victim, traces: &Traces, row: &mut Row) {
+    row.left_before = !traces.is_nothing();
     let weir_lives = !victim.takes_weir();
     let agent_lives = network == Network::Ssh && !victim.takes_agent();
     // An agent that lives puts back and ends all that is its own.
-    if agent_lives && !(left.settings.is_empty() && left.is_at_rest()) {
-        row.fault(format!("the agent left{left}"));
+    if agent_lives && !(traces.settings.is_empty() && traces.is_at_rest()) {
+        row.fault(format!("the agent left{traces}"));
     }
-    if weir_lives && network != Network::Ssh && !left.is_nothing() {
-        row.fault(format!("weir lived and left{left}"));
+    if weir_lives && network != Network::Ssh && !traces.is_nothing() {
+        row.fault(format!("weir lived and left{traces}"));
     }
-    row.left = left.to_string();
+    row.left = traces.to_string();
 }
 
 /// Runs `weir restore`, and checks that nothing is left.
-fn restore(before: &Snapshot, scene: &Scene<'_>, seen: &Namespaces, row: &mut Row) {
+fn restore(before: &Snapshot, scene: &Scene<'_>, namespaces: &Namespaces, row: &mut Row) {
     for ended in scene.restore() {
         if ended.code != Some(0) {
             row.fault(format!("weir restore: {ended:?}"));
         }
     }
-    let left = at_rest(before, scene, seen, REST);
-    row.left_after = !left.is_nothing();
+    let traces = at_rest(before, scene, namespaces, REST);
+    row.left_after = !traces.is_nothing();
     if row.left_after {
-        row.fault(format!("after weir restore there is{left}"));
+        row.fault(format!("after weir restore there is{traces}"));
     }
 }
 
 /// Returns the remaining traces once no process is left, or after `at_most`.
-fn at_rest(before: &Snapshot, scene: &Scene<'_>, seen: &Namespaces, at_most: Duration) -> Left {
+fn at_rest(
+    before: &Snapshot,
+    scene: &Scene<'_>,
+    namespaces: &Namespaces,
+    at_most: Duration,
+) -> Traces {
     let grounds: Vec<Ground> = scene.grounds();
     let begun = Instant::now();
     loop {
-        let left = Left::look(before, &grounds, seen);
-        let is_rest = left.is_at_rest() && scene.sessions().is_empty();
+        let traces = Traces::look(before, &grounds, namespaces);
+        let is_rest = traces.is_at_rest() && scene.sessions().is_empty();
         if is_rest || begun.elapsed() > at_most {
             // What was there a moment before the last process ended may have been put back by it.
-            return Left::look(before, &grounds, seen);
+            return Traces::look(before, &grounds, namespaces);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -289,15 +292,15 @@ fn read(setting: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-fn number(variable: &str) -> Option<u64> {
+pub(crate) fn read_number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().expect("a number"))
 }
 
 /// Returns the seed, which all tests here share, so that each has a setting of its own.
-fn seed() -> u64 {
+fn chosen_seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
-    *SEED.get_or_init(|| number("WEIR_KILLS_SEED").unwrap_or_else(of_the_clock))
+    *SEED.get_or_init(|| read_number("WEIR_KILLS_SEED").unwrap_or_else(of_the_clock))
 }
 
 fn of_the_clock() -> u64 {
@@ -306,6 +309,6 @@ fn of_the_clock() -> u64 {
 }
 
 #[allow(clippy::print_stderr)]
-fn say(words: &str) {
+pub(crate) fn say(words: &str) {
     eprintln!("{words}");
 }

@@ -27,7 +27,9 @@ fn a_panic_leaves_nothing_changed() {
     if !rustix::process::geteuid().is_root() {
         return skipped("settings of the whole host need root");
     }
-    let Some(setting) = setting(seed() + 1).filter(|one| Some(*one) != setting(seed())) else {
+    let Some(setting) =
+        setting(chosen_seed() + 1).filter(|name| Some(*name) != setting(chosen_seed()))
+    else {
         return skipped("no second setting of the whole host can be written here");
     };
     if let Err(error) = weir_host::may_have_networks() {
@@ -36,7 +38,7 @@ fn a_panic_leaves_nothing_changed() {
     for (row, (fault, network, words)) in FAULTS.into_iter().enumerate() {
         let is_agents = network == Network::Ssh && fault.starts_with("agent");
         let chaos = Chaos {
-            seed: seed(),
+            seed: chosen_seed(),
             setting,
             remote: match network {
                 Network::Ssh => Remote::start(is_agents.then_some(fault)),
@@ -66,20 +68,20 @@ impl Chaos {
             scene = self.scene(network, Victim::Weir, &mut rng);
         }
         scene.fault = Some(fault).filter(|_| !is_agents);
-        let ended = scene.run().end().with_code(if is_agents { 1 } else { 101 });
-        let asked = "a bug in weir: a fault that a test asked for";
-        let ended = ended.says(&[asked]).says(words);
+        let reason = "a bug in weir: a fault that a test asked for";
+        let code = if is_agents { 1 } else { 101 };
+        let ended = scene.run().end().with_code(code).says(&[reason]).says(words);
         if fault.starts_with("block") && network != Network::Ssh {
             // It had the setting in hand: by the moment it had given it, or was to give it again.
             ended.says(&[self.setting]);
         }
         // This host's processes have ended, and other hosts' agents are about to.
-        let rest = match network {
+        let patience = match network {
             Network::Ssh => REST,
             _ => Duration::ZERO,
         };
-        let left = at_rest(&before, &scene, &Namespaces::default(), rest);
-        assert!(left.is_nothing(), "{fault}: {left}");
+        let traces = at_rest(&before, &scene, &Namespaces::default(), patience);
+        assert!(traces.is_nothing(), "{fault}: {traces}");
         for restored in scene.restore() {
             let text = restored.with_code(0).stdout;
             assert!(text.starts_with("Nothing to restore"), "{text}");

@@ -37,16 +37,16 @@ pub(crate) fn end(mut run: Running) -> Result<Ended, String> {
 
 /// Returns the lines of the records that a kill cannot have cut short.
 pub(crate) fn whole_lines(scene: &Scene<'_>) -> Vec<u8> {
-    let mut bytes = fs::read(scene.place.run_folder().join("records.jsonl")).unwrap_or_default();
-    let whole = bytes.iter().rposition(|&byte| byte == b'\n');
-    bytes.truncate(whole.map_or(0, |end| end + 1));
+    let mut bytes = fs::read(scene.sandbox.run_folder().join("records.jsonl")).unwrap_or_default();
+    let last_line = bytes.iter().rposition(|&byte| byte == b'\n');
+    bytes.truncate(last_line.map_or(0, |end| end + 1));
     bytes
 }
 
 /// Resumes the run to its end, and checks all of it.
 pub(crate) fn recover(scene: &Scene<'_>, before: &[u8]) -> Recovered {
     let mut recovered = Recovered::default();
-    match Run::read(&scene.place.run_folder()) {
+    match Run::read(&scene.sandbox.run_folder()) {
         Ok(run) => {
             recovered.reads_back(scene);
             if run.outcome() != Some(Outcome::Complete) {
@@ -101,16 +101,16 @@ impl Recovered {
         if after.starts_with(before) {
             return;
         }
-        let lines = |bytes| <[u8]>::split(bytes, |&byte| byte == b'\n');
-        let after: BTreeSet<&[u8]> = lines(&after[..]).collect();
-        let missing = lines(before).filter(|line| !after.contains(line));
+        let lines_after: BTreeSet<&[u8]> = after.split(|&byte| byte == b'\n').collect();
+        let lines_before = before.split(|&byte| byte == b'\n');
+        let missing = lines_before.filter(|line| !lines_after.contains(line));
         self.lost = missing.count();
         self.fault(format!("{} records are not there any more", self.lost));
     }
 
     /// Checks that every block is there once, with all its arms and all their histograms.
     fn is_whole(&mut self, scene: &Scene<'_>) {
-        let run = match Run::read(&scene.place.run_folder()) {
+        let run = match Run::read(&scene.sandbox.run_folder()) {
             Ok(run) => run,
             Err(error) => return self.fault(format!("the finished run: {error}")),
         };
@@ -123,11 +123,14 @@ impl Recovered {
         });
         let arms = run.header.study.arms.len();
         let blocks = run.blocks("closed");
-        let whole = blocks.iter().filter(|(_, trials)| trials.len() == arms);
-        let whole: Vec<u32> = whole.map(|((block, _), _)| *block).collect();
-        let numbers: BTreeSet<u32> = whole.iter().copied().collect();
-        if Some(whole.len()) != planned || numbers.len() != whole.len() {
-            self.fault(format!("the blocks {whole:?} of {planned:?} planned"));
+        let complete: Vec<u32> = blocks
+            .iter()
+            .filter(|(_, trials)| trials.len() == arms)
+            .map(|((block, _), _)| *block)
+            .collect();
+        let numbers: BTreeSet<u32> = complete.iter().copied().collect();
+        if Some(complete.len()) != planned || numbers.len() != complete.len() {
+            self.fault(format!("the blocks {complete:?} of {planned:?} planned"));
         }
         for trials in blocks.values() {
             let names: BTreeSet<&str> = trials.iter().map(|trial| &*trial.arm).collect();

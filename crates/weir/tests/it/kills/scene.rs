@@ -11,8 +11,8 @@ use weir_probe::process::{children, command_line};
 use weir_stats::SplitMix64;
 
 use super::traces::Ground;
-use crate::place::{self, Place, masters_in, proxies_in};
 use crate::program::{Ended, Running};
+use crate::sandbox::{self, Sandbox, masters_in, proxies_in};
 use crate::ssh_support::{self, Host};
 
 /// Address for ssh: the harness's own sshd on the loopback interface.
@@ -99,7 +99,7 @@ fn open_to_all(folder: &Path) {
 
 /// One run, with its folders and its options.
 pub(crate) struct Scene<'a> {
-    pub(crate) place: Place,
+    pub(crate) sandbox: Sandbox,
     remote: Option<&'a Remote>,
     /// Options after `weir run` and `weir run --resume`.
     options: Vec<String>,
@@ -120,17 +120,17 @@ impl<'a> Scene<'a> {
         victim: Victim,
         rng: &mut SplitMix64,
     ) -> Scene<'a> {
-        let remote = remote.filter(|_| network == Network::Ssh);
+        let used_remote = remote.filter(|_| network == Network::Ssh);
         let together = rng.below(2) == 0;
         let mut options = vec!["--allow-host-settings".to_owned()];
-        if let Some(remote) = remote {
+        if let Some(remote) = used_remote {
             options.extend(placed(remote, together));
         }
-        let alone = network == Network::Loopback || (remote.is_some() && !together);
+        let alone = network == Network::Loopback || (used_remote.is_some() && !together);
         let has_pilot = rng.below(16) == 0;
         Scene {
-            place: Place::new(),
-            remote,
+            sandbox: Sandbox::new(),
+            remote: used_remote,
             options,
             study: study(alone, has_pilot, setting, victim, rng),
             has_pilot,
@@ -144,18 +144,18 @@ impl<'a> Scene<'a> {
     }
 
     pub(crate) fn grounds(&self) -> Vec<Ground> {
-        let own = Ground {
-            folder: self.place.path(""),
-            temporary: self.place.temporary(),
-            journal: self.place.path("journal"),
+        let this_host = Ground {
+            folder: self.sandbox.path(""),
+            temporary: self.sandbox.temporary(),
+            journal: self.sandbox.path("journal"),
         };
         let theirs = self.remote.map(|remote| remote.ground.clone());
-        std::iter::once(own).chain(theirs).collect()
+        std::iter::once(this_host).chain(theirs).collect()
     }
 
     fn command(&self, arguments: &[&str], options: &[String]) -> Command {
-        let mut command = self.place.weir(arguments);
-        command.env("WEIR_JOURNAL", self.place.path("journal"));
+        let mut command = self.sandbox.weir(arguments);
+        command.env("WEIR_JOURNAL", self.sandbox.path("journal"));
         command.args(options);
         command
     }
@@ -165,7 +165,7 @@ impl<'a> Scene<'a> {
     }
 
     pub(crate) fn run(&self) -> Running {
-        self.place.write("study.yaml", &self.study);
+        self.sandbox.write("study.yaml", &self.study);
         let arguments = ["run", "study.yaml", "--out", "a run"];
         let mut command = self.command(&arguments, &self.options);
         if let Some(fault) = self.fault {
@@ -176,7 +176,7 @@ impl<'a> Scene<'a> {
 
     /// Starts the run in a mount namespace of its own, by a shell that first runs `before`.
     pub(crate) fn run_behind(&self, before: &str) -> Running {
-        self.place.write("study.yaml", &self.study);
+        self.sandbox.write("study.yaml", &self.study);
         let arguments = ["run", "study.yaml", "--out", "a run"];
         let weir = self.command(&arguments, &self.options);
         let mut command = Command::new("unshare");
@@ -186,7 +186,7 @@ impl<'a> Scene<'a> {
         for (name, value) in weir.get_envs() {
             command.env(name, value.unwrap_or_default());
         }
-        command.current_dir(self.place.path(""));
+        command.current_dir(self.sandbox.path(""));
         Running::start(&mut command)
     }
 
@@ -200,13 +200,13 @@ impl<'a> Scene<'a> {
 
     /// Runs `weir restore` on this host and on the host of ssh.
     pub(crate) fn restore(&self) -> Vec<Ended> {
-        let own = self.weir(&["restore"], &[]).end();
+        let this_host = self.weir(&["restore"], &[]).end();
         let theirs = self.remote.map(|remote| {
             let mut options = ssh_words(remote);
             options.push(format!("--host={ADDRESS}"));
             self.weir(&["restore"], &options).end()
         });
-        std::iter::once(own).chain(theirs).collect()
+        std::iter::once(this_host).chain(theirs).collect()
     }
 
     /// Returns the processes of sshd for open connections.
@@ -218,7 +218,7 @@ impl<'a> Scene<'a> {
     fn proxies_in(&self) -> PathBuf {
         self.remote
             .map(|remote| remote.ground.temporary.clone())
-            .unwrap_or_else(|| self.place.temporary())
+            .unwrap_or_else(|| self.sandbox.temporary())
     }
 
     fn masters(&self) -> Vec<u32> {
@@ -237,23 +237,24 @@ impl<'a> Scene<'a> {
     fn agents(&self) -> Vec<u32> {
         self.sessions()
             .into_iter()
-            .filter(|pid| command_line(*pid).is_ok_and(|l| l.ends_with("/weir agent")))
+            .filter(|pid| command_line(*pid).is_ok_and(|line| line.ends_with("/weir agent")))
             .collect()
     }
 
     fn candidates(&self, victim: Victim, weir: u32) -> Vec<u32> {
-        let is_ssh = |pid: &u32| command_line(*pid).is_ok_and(|l| l.starts_with("ssh "));
-        let is_sshd = |pid: &u32| command_line(*pid).is_ok_and(|l| l.starts_with("sshd"));
         match victim {
             Victim::Weir | Victim::WeirThenAgent => vec![weir],
             Victim::Master | Victim::WeirAndMaster => self.masters(),
             Victim::Worker => self.workers(),
             Victim::Agent => self.agents(),
             Victim::SshClient => {
-                let children = children(weir).unwrap_or_default();
-                children.into_iter().filter(is_ssh).collect()
+                let clients = children(weir).unwrap_or_default().into_iter();
+                clients.filter(|pid| is_started_as(*pid, "ssh ")).collect()
             }
-            Victim::SshSession => self.sessions().into_iter().filter(is_sshd).collect(),
+            Victim::SshSession => {
+                let sessions = self.sessions().into_iter();
+                sessions.filter(|pid| is_started_as(*pid, "sshd")).collect()
+            }
         }
     }
 
@@ -273,26 +274,26 @@ impl<'a> Scene<'a> {
         };
         while run.is_alive() {
             let is_due = due.is_some_and(|due| begun.elapsed() >= due);
-            let found = match (is_due, due) {
+            let candidates = match (is_due, due) {
                 (false, Some(_)) => Vec::new(),
                 // weir is born before anything else; its first proxy is what is waited for.
                 (_, None) if victim.takes_weir() => self.masters(),
                 _ => self.candidates(victim, run.pid()),
             };
             match when {
-                When::AfterBirth(delay) if due.is_none() && !found.is_empty() => {
+                When::AfterBirth(delay) if due.is_none() && !candidates.is_empty() => {
                     due = Some(begun.elapsed() + delay);
                 }
-                _ if is_due && !found.is_empty() => {
-                    let one = found[rng.below(found.len() as u64) as usize];
-                    let line = command_line(one).unwrap_or_default();
+                _ if is_due && !candidates.is_empty() => {
+                    let pid = candidates[rng.below(candidates.len() as u64) as usize];
+                    let line = command_line(pid).unwrap_or_default();
                     // One that has ended by itself meanwhile is nobody's victim.
                     if !line.is_empty() {
                         before();
                         let at = begun.elapsed().as_secs_f64();
-                        self.kill(run, victim, one, rng);
+                        self.kill(run, victim, pid, rng);
                         let line: String = line.chars().take(60).collect();
-                        return Some(format!("process {one} ({line}) at {at:.3} s"));
+                        return Some(format!("process {pid} ({line}) at {at:.3} s"));
                     }
                 }
                 _ => std::thread::sleep(LOOK),
@@ -301,19 +302,19 @@ impl<'a> Scene<'a> {
         None
     }
 
-    fn kill(&self, run: &Running, victim: Victim, one: u32, rng: &mut SplitMix64) {
+    fn kill(&self, run: &Running, victim: Victim, pid: u32, rng: &mut SplitMix64) {
         match victim {
             Victim::WeirAndMaster => {
-                let mut both = [run.pid(), one];
+                let mut both = [run.pid(), pid];
                 rng.shuffle(&mut both);
                 both.into_iter().for_each(kill);
             }
             Victim::WeirThenAgent => {
-                kill(one);
+                kill(pid);
                 std::thread::sleep(Duration::from_millis(rng.below(300)));
                 self.agents().into_iter().for_each(kill);
             }
-            _ => kill(one),
+            _ => kill(pid),
         }
     }
 }
@@ -371,6 +372,10 @@ fn kinds(victim: Victim, rng: &mut SplitMix64) -> [Kind; 2] {
     std::array::from_fn(|_| *kinds[rng.below(kinds.len() as u64) as usize])
 }
 
+fn is_started_as(pid: u32, name: &str) -> bool {
+    command_line(pid).is_ok_and(|line| line.starts_with(name))
+}
+
 /// Returns a study: six blocks of three arms over three instances, with two arms of one proxy, and one of another that
 /// may be the same.
 fn study(
@@ -380,9 +385,9 @@ fn study(
     victim: Victim,
     rng: &mut SplitMix64,
 ) -> String {
-    let [(first, settings, own, _), (other, ..)] = kinds(victim, rng);
-    let (network, own) =
-        if alone { ("loopback", own) } else { ("namespaces", "net.core.somaxconn: 64") };
+    let [(first, settings, change, _), (second, ..)] = kinds(victim, rng);
+    let (network, change) =
+        if alone { ("loopback", change) } else { ("namespaces", "net.core.somaxconn: 64") };
     let (name, value) = setting;
     let tls = rng.below(4) == 0;
     let (slice, duration) = if has_pilot { ("auto", "4s") } else { ("50ms", "2s") };
@@ -393,9 +398,9 @@ fn study(
     );
     let more = format!(
         "a/a: false\nnetwork: {{kind: {network}}}\narms:\n\
-         - {{name: of-its-own, settings: {{{own}}}}}\n\
-         - {{name: of-the-host, proxy: {other}, settings: {{{name}: {value}}}}}\n"
+         - {{name: of-its-own, settings: {{{change}}}}}\n\
+         - {{name: of-the-host, proxy: {second}, settings: {{{name}: {value}}}}}\n"
     );
-    let text = place::study(&proxy, &load, &more).replace("50ms", slice);
+    let text = sandbox::study(&proxy, &load, &more).replace("50ms", slice);
     text.replace("instances: 1", &format!("instances: {instances}"))
 }

@@ -94,7 +94,7 @@ impl fmt::Display for Table {
         )?;
         let mut sums = [0; 7];
         for ((network, victim), rows) in &self.0 {
-            let figures = figures(rows);
+            let figures = sum_up(rows);
             let cells = figures.map(|figure| figure.to_string()).join(" | ");
             writeln!(f, "| {network:?} | {victim:?} | {cells} |")?;
             (0..7).for_each(|column| sums[column] += figures[column]);
@@ -104,15 +104,16 @@ impl fmt::Display for Table {
     }
 }
 
-fn figures(rows: &[Row]) -> [usize; 7] {
-    let count = |is: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
-    [
-        count(&|row| !row.struck.is_empty()),
-        count(&|row| row.left_before),
-        count(&|row| row.left_after),
-        rows.iter().map(|row| row.records.lost).sum(),
-        count(&|row| row.records.resumed == Some(true)),
-        count(&|row| row.records.resumed.is_none()),
-        count(&|row| !row.faults.is_empty()),
-    ]
+fn sum_up(rows: &[Row]) -> [usize; 7] {
+    let mut sums = [0; 7];
+    for row in rows {
+        sums[0] += usize::from(!row.struck.is_empty());
+        sums[1] += usize::from(row.left_before);
+        sums[2] += usize::from(row.left_after);
+        sums[3] += row.records.lost;
+        sums[4] += usize::from(row.records.resumed == Some(true));
+        sums[5] += usize::from(row.records.resumed.is_none());
+        sums[6] += usize::from(!row.faults.is_empty());
+    }
+    sums
 }

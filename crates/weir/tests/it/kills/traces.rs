@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use weir_host::journal;
+
+use crate::sandbox::leads_below;
 
 /// Folders of settings of the whole host that a run could change.
 const FOLDERS: [&str; 2] = ["/proc/sys/fs", "/proc/sys/net/core"];
@@ -52,11 +54,11 @@ impl Snapshot {
 /// Collects the settings below a folder; a missing folder has none.
 fn gather(folder: &Path, into: &mut BTreeMap<PathBuf, String>) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_setting = |entry: &DirEntry| {
-        let name = entry.file_name();
-        !NO_SETTINGS.split(' ').any(|counter| name == *counter)
-    };
-    for path in entries.filter(is_setting).map(|entry| entry.path()) {
+    for entry in entries {
+        let (name, path) = (entry.file_name(), entry.path());
+        if NO_SETTINGS.split(' ').any(|counter| name == *counter) {
+            continue;
+        }
         if path.is_dir() {
             // Counters of quotas, too.
             if !path.ends_with("quota") {
@@ -84,7 +86,7 @@ pub(crate) struct Ground {
 
 /// Traces that are left of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct Traces {
     pub(crate) settings: Vec<String>,
     pub(crate) processes: Vec<String>,
     pub(crate) namespaces: Vec<String>,
@@ -94,30 +96,31 @@ pub(crate) struct Left {
     locks: Vec<String>,
 }
 
-impl Left {
+impl Traces {
     /// Looks for traces. `seen` are the network namespaces that the run's processes had.
-    pub(crate) fn look(before: &Snapshot, grounds: &[Ground], seen: &Namespaces) -> Left {
+    pub(crate) fn look(before: &Snapshot, grounds: &[Ground], namespaces: &Namespaces) -> Traces {
         let now = names("/sys/class/net");
         let named = names("/run/netns");
         let links = before.links.symmetric_difference(&now);
         let mounts = fs::read_to_string("/proc/self/mountinfo").expect("/proc");
-        let folders = |ground: &Ground| names(&ground.temporary.to_string_lossy());
-        let held =
-            grounds.iter().filter(|ground| journal::pending(&ground.journal).is_ok_and(|p| p.held));
-        let still = seen.still_there().into_iter();
-        Left {
+        let folders = grounds.iter().map(|ground| names(&ground.temporary.to_string_lossy()));
+        let held = grounds
+            .iter()
+            .filter(|ground| journal::pending(&ground.journal).is_ok_and(|pending| pending.held));
+        let still = namespaces.still_there().into_iter();
+        Traces {
             settings: before.changed(),
-            processes: processes_of(grounds).into_iter().map(described).collect(),
+            processes: processes_of(grounds).into_iter().map(describe).collect(),
             namespaces: still.chain(named.difference(&before.named).cloned()).collect(),
             links: links.cloned().collect(),
             mounts: mounts != before.mounts,
-            folders: grounds.iter().flat_map(folders).collect(),
+            folders: folders.flatten().collect(),
             locks: held.map(|ground| ground.journal.display().to_string()).collect(),
         }
     }
 
     pub(crate) fn is_nothing(&self) -> bool {
-        *self == Left::default()
+        *self == Traces::default()
     }
 
     /// Returns true if there are no processes, namespaces or locks left; files are not checked.
@@ -126,7 +129,7 @@ impl Left {
     }
 }
 
-impl fmt::Display for Left {
+impl fmt::Display for Traces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lists = [
             ("setting", &self.settings),
@@ -136,9 +139,9 @@ impl fmt::Display for Left {
             ("folder", &self.folders),
             ("lock", &self.locks),
         ];
-        for (what, list) in lists {
-            for thing in list {
-                write!(f, "\n    {what} {thing}")?;
+        for (kind, list) in lists {
+            for trace in list {
+                write!(f, "\n    {kind} {trace}")?;
             }
         }
         if self.mounts {
@@ -156,19 +159,18 @@ pub(crate) fn processes_of(grounds: &[Ground]) -> Vec<u32> {
 
 fn belongs(pid: u32, ground: &Ground) -> bool {
     let folder = PathBuf::from(format!("/proc/{pid}"));
-    let is_below = |name: PathBuf| {
-        let target = fs::read_link(folder.join(name));
-        target.is_ok_and(|target| target.starts_with(&ground.folder))
-    };
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let mark = format!("TMPDIR={}", ground.temporary.display());
     let mut variables = environment.split(|&byte| byte == 0);
     let is_marked = variables.any(|variable| variable == mark.as_bytes());
     let mut open = tasks(pid).flat_map(|task| open(&task));
-    is_marked || is_below("exe".into()) || is_below("cwd".into()) || open.any(is_below)
+    is_marked
+        || leads_below(&folder.join("exe"), &ground.folder)
+        || leads_below(&folder.join("cwd"), &ground.folder)
+        || open.any(|file| leads_below(&folder.join(file), &ground.folder))
 }
 
-fn described(pid: u32) -> String {
+fn describe(pid: u32) -> String {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line).replace('\0', " ");
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -177,11 +179,11 @@ fn described(pid: u32) -> String {
 }
 
 fn pids() -> Vec<u32> {
-    let own = std::process::id();
+    let this_process = std::process::id();
     names("/proc")
         .into_iter()
         .filter_map(|name| name.parse().ok())
-        .filter(|&pid| pid != own)
+        .filter(|&pid| pid != this_process)
         .collect()
 }
 
@@ -224,20 +226,20 @@ pub(crate) struct Namespaces {
 impl Namespaces {
     /// Collects the present namespaces of the run's processes, except the host's.
     pub(crate) fn of(grounds: &[Ground]) -> Namespaces {
-        let own: BTreeSet<String> =
+        let host_namespaces: BTreeSet<String> =
             namespace_files(std::process::id()).filter_map(|file| namespace(&file)).collect();
-        let mut found = Namespaces::default();
+        let mut namespaces = Namespaces::default();
         for path in processes_of(grounds).into_iter().flat_map(namespace_files) {
-            if namespace(&path).as_ref().is_some_and(|name| !own.contains(name) && !found.seen.contains(name))
+            if namespace(&path).as_ref().is_some_and(|name| !host_namespaces.contains(name) && !namespaces.seen.contains(name))
                 && let Ok(file) = File::open(&path)
                 // By what was opened: the path may stand for another by now.
-                && let Some(name) = namespace(&held(&file))
+                && let Some(name) = namespace(&reopened(&file))
             {
-                found.seen.insert(name);
-                found._held.push(file);
+                namespaces.seen.insert(name);
+                namespaces._held.push(file);
             }
         }
-        found
+        namespaces
     }
 
     /// Returns the names of these namespaces that a process still uses.
@@ -254,7 +256,7 @@ impl Namespaces {
     }
 }
 
-fn held(file: &File) -> PathBuf {
+fn reopened(file: &File) -> PathBuf {
     use std::os::fd::AsRawFd;
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

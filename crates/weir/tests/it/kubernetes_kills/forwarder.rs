@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// State of the forwarder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Way {
+pub(crate) enum LinkState {
     Open,
     /// Connections are closed, including new ones.
     Cut,
@@ -34,47 +34,47 @@ pub(crate) struct Forwarder(Arc<AtomicU8>);
 
 impl Forwarder {
     pub(crate) fn start(test: &Test) -> Forwarder {
-        let way = Arc::new(AtomicU8::new(Way::Open as u8));
-        let (listens, told) = mpsc::channel();
-        let own = Arc::clone(&way);
+        let state = Arc::new(AtomicU8::new(LinkState::Open as u8));
+        let (listens, listening) = mpsc::channel();
+        let accepted_state = Arc::clone(&state);
         thread::scope(|scope| {
             // What a thread starts is in the network that it has entered.
             scope.spawn(move || {
                 test.enter();
                 let listener = TcpListener::bind(LISTENS).expect("a free port");
-                thread::spawn(move || accept(&listener, &own));
+                thread::spawn(move || accept(&listener, &accepted_state));
                 listens.send(()).expect("the test waits for it");
             });
         });
-        told.recv().expect("it listens");
-        Forwarder(way)
+        listening.recv().expect("it listens");
+        Forwarder(state)
     }
 
     /// Changes the state. Connections that were silent are closed.
-    pub(crate) fn set(&self, way: Way) {
-        if way == Way::Open && is(&self.0, Way::Silent) {
-            self.0.store(Way::Cut as u8, Ordering::SeqCst);
+    pub(crate) fn set(&self, state: LinkState) {
+        if state == LinkState::Open && is(&self.0, LinkState::Silent) {
+            self.0.store(LinkState::Cut as u8, Ordering::SeqCst);
             thread::sleep(LOOK * 5);
         }
-        self.0.store(way as u8, Ordering::SeqCst);
+        self.0.store(state as u8, Ordering::SeqCst);
     }
 }
 
 impl Drop for Forwarder {
     fn drop(&mut self) {
-        self.set(Way::Ended);
+        self.set(LinkState::Ended);
     }
 }
 
-fn is(way: &AtomicU8, what: Way) -> bool {
-    way.load(Ordering::SeqCst) == what as u8
+fn is(state: &AtomicU8, expected: LinkState) -> bool {
+    state.load(Ordering::SeqCst) == expected as u8
 }
 
-fn accept(listener: &TcpListener, way: &Arc<AtomicU8>) {
+fn accept(listener: &TcpListener, state: &Arc<AtomicU8>) {
     listener.set_nonblocking(true).expect("a socket");
-    while !is(way, Way::Ended) {
+    while !is(state, LinkState::Ended) {
         match listener.accept() {
-            Ok((theirs, _)) if !is(way, Way::Cut) => pass_on(theirs, way),
+            Ok((theirs, _)) if !is(state, LinkState::Cut) => pass_on(theirs, state),
             // Closed as it is dropped.
             Ok(_) => {}
             Err(_) => thread::sleep(LOOK),
@@ -82,7 +82,7 @@ fn accept(listener: &TcpListener, way: &Arc<AtomicU8>) {
     }
 }
 
-fn pass_on(theirs: TcpStream, way: &Arc<AtomicU8>) {
+fn pass_on(theirs: TcpStream, state: &Arc<AtomicU8>) {
     let Ok(ours) = TcpStream::connect(SERVER) else {
         return;
     };
@@ -94,16 +94,16 @@ fn pass_on(theirs: TcpStream, way: &Arc<AtomicU8>) {
     });
     let [back_to, forth_to] = both;
     for (from, to) in [(theirs, forth_to), (ours, back_to)] {
-        let way = Arc::clone(way);
-        thread::spawn(move || carry(from, to, &way));
+        let state = Arc::clone(state);
+        thread::spawn(move || carry(from, to, &state));
     }
 }
 
 /// Copies one direction of a connection until either side ends, or connections are cut.
-fn carry(mut from: TcpStream, mut to: TcpStream, way: &AtomicU8) {
+fn carry(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) {
     let mut buffer = [0; 16 << 10];
-    while !is(way, Way::Cut) && !is(way, Way::Ended) {
-        if is(way, Way::Silent) {
+    while !is(state, LinkState::Cut) && !is(state, LinkState::Ended) {
+        if is(state, LinkState::Silent) {
             thread::sleep(LOOK);
             continue;
         }

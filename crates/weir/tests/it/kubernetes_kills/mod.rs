@@ -18,14 +18,14 @@ use weir_probe::process::command_line;
 use weir_stats::SplitMix64;
 
 use crate::controlled_sysctls;
-use crate::kills::is_clear;
+use crate::kills::{is_clear, read_number, say};
 use crate::kube_foreign::{self, Foreign};
 use crate::kube_stand_in;
 use crate::kube_support::Test;
 use crate::kubernetes::{PODS, left};
-use crate::place::{self, Place};
 use crate::program::{Ended, Running};
-use forwarder::{Forwarder, Way};
+use crate::sandbox::{self, Sandbox};
+use forwarder::{Forwarder, LinkState};
 use table::{Row, Table};
 
 /// Process, object or connection that is killed or cut.
@@ -77,12 +77,8 @@ const GENERATORS: &str = "get pods --selector app.kubernetes.io/managed-by=weir,
 const RESTORE: &str = "restore --on kubernetes:weir-test";
 
 pub(crate) fn kills_leave_nothing_behind(test: &Test) {
-    let number = |variable: &str| {
-        let text = std::env::var(variable).ok()?;
-        Some(text.parse::<u64>().expect("a number"))
-    };
-    let seed = number("WEIR_KILLS_SEED").unwrap_or_else(|| u64::from(std::process::id()));
-    let plan: Vec<Victim> = match number("WEIR_KUBE_KILLS") {
+    let seed = read_number("WEIR_KILLS_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    let plan: Vec<Victim> = match read_number("WEIR_KUBE_KILLS") {
         Some(kills) => ALL.into_iter().cycle().take(kills as usize).collect(),
         None => FEW.into(),
     };
@@ -97,7 +93,7 @@ pub(crate) fn kills_leave_nothing_behind(test: &Test) {
         forwarder: Forwarder::start(test),
     };
     let mut table = Table::default();
-    let from = number("WEIR_KUBE_KILLS_FROM").unwrap_or(0) as usize;
+    let from = read_number("WEIR_KUBE_KILLS_FROM").unwrap_or(0) as usize;
     for (kill, victim) in plan.into_iter().enumerate().skip(from) {
         let mut rng = SplitMix64::new(seed ^ ((kill as u64 + 1) << 40));
         let row = chaos.kill(victim, &mut rng);
@@ -122,38 +118,38 @@ struct Chaos<'t> {
 
 impl Chaos<'_> {
     fn kill(&self, victim: Victim, rng: &mut SplitMix64) -> Row {
-        let place = Place::new();
+        let sandbox = Sandbox::new();
         let text = fs::read_to_string(self.test.configuration()).expect("the cluster's");
-        let other =
+        let server =
             format!("server: https://{}\n    tls-server-name: kubernetes", forwarder::LISTENS);
-        place.write("kubeconfig", &text.replace("server: https://10.77.0.1:6443", &other));
-        let study = controlled_sysctls::by("node", &kube_stand_in::study("18s", ARMS));
-        place.write("study.yaml", &study);
+        sandbox.write("kubeconfig", &text.replace("server: https://10.77.0.1:6443", &server));
+        let study = controlled_sysctls::set_by("node", &kube_stand_in::study("18s", ARMS));
+        sandbox.write("study.yaml", &study);
         let begun = Instant::now();
         let line = format!("run study.yaml --out tried --node-sysctls {PODS}");
         let moment = LATEST.mul_f64(rng.unit());
         let mut run = match victim {
             // The second arm has its settings by then, and a block is recorded.
-            Bug => Running::start(self.command(&place, &line).env("WEIR_FAULT", "block:2")),
-            _ => self.start(&place, &line),
+            Bug => Running::start(self.command(&sandbox, &line).env("WEIR_FAULT", "block:2")),
+            _ => self.start(&sandbox, &line),
         };
         while begun.elapsed() < moment && run.is_alive() {
             std::thread::sleep(LOOK / 20);
         }
         let mut row = self.strike(victim, &mut run, rng);
         row.at(begun.elapsed());
-        match ended(run, &victim) {
+        match await_end(run, &victim) {
             Ok(ended) => judge_end(victim, &ended, &mut row),
             Err(words) => row.fault(words),
         }
-        self.forwarder.set(Way::Open);
-        self.judge_left(victim, &place, &mut row);
+        self.forwarder.set(LinkState::Open);
+        self.judge_left(victim, &sandbox, &mut row);
         if victim == WeirAndRestore {
-            let restore = self.start(&place, RESTORE);
+            let restore = self.start(&sandbox, RESTORE);
             std::thread::sleep(Duration::from_secs_f64(1.5 * rng.unit()));
             drop(restore);
         }
-        self.restore(&place, &mut row);
+        self.restore(&sandbox, &mut row);
         if victim == Controller {
             // The kubelet starts it again, each time later.
             self.test.kubectl("delete pod --selector app=proxy --grace-period 0 --force", "");
@@ -165,49 +161,49 @@ impl Chaos<'_> {
     }
 
     /// Starts weir in the cluster's network, with the API server behind the forwarder.
-    fn start(&self, place: &Place, line: &str) -> Running {
-        Running::start(&mut self.command(place, line))
+    fn start(&self, sandbox: &Sandbox, line: &str) -> Running {
+        Running::start(&mut self.command(sandbox, line))
     }
 
-    fn command(&self, place: &Place, line: &str) -> Command {
+    fn command(&self, sandbox: &Sandbox, line: &str) -> Command {
         let mut command: Command = self.test.command("env");
         command
-            .arg(format!("KUBECONFIG={}", place.path("kubeconfig").display()))
+            .arg(format!("KUBECONFIG={}", sandbox.path("kubeconfig").display()))
             .arg(env!("CARGO_BIN_EXE_weir"))
             .args(line.split_whitespace())
-            .env("TMPDIR", place.temporary())
+            .env("TMPDIR", sandbox.temporary())
             .env("XDG_CONFIG_HOME", "/nonexistent")
-            .env("WEIR_JOURNAL", place.path("journal"))
-            .current_dir(place.path(""));
+            .env("WEIR_JOURNAL", sandbox.path("journal"))
+            .current_dir(sandbox.path(""));
         command
     }
 
     fn strike(&self, victim: Victim, run: &mut Running, rng: &mut SplitMix64) -> Row {
         let mut row = Row::default();
         match victim {
-            Weir | WeirAndRestore if run.is_alive() => place::kill(run.pid()),
+            Weir | WeirAndRestore if run.is_alive() => sandbox::kill(run.pid()),
             WeirAtItsEnd if run.is_alive() => {
                 run.signal(Signal::INT);
                 std::thread::sleep(Duration::from_secs_f64(rng.unit()));
                 if run.is_alive() {
-                    place::kill(run.pid());
+                    sandbox::kill(run.pid());
                 }
             }
             Agent => self.strike_process(run, "app.kubernetes.io/managed-by=weir", "/weir agent"),
             Controller => self.strike_process(run, "app=proxy", "/bin/bash /controller"),
             Pod => {
-                let found = until(|| {
+                let pod_name = until(|| {
                     let pods = self.test.kubectl(GENERATORS, "");
                     let pod = pods.split_whitespace().next();
                     pod.map(str::to_owned).or_else(|| (!run.is_alive()).then(String::new))
                 });
-                if let Some(pod) = found.filter(|pod| !pod.is_empty()) {
+                if let Some(pod) = pod_name.filter(|pod| !pod.is_empty()) {
                     self.test.kubectl(&format!("delete pod {pod} --grace-period 0 --force"), "");
                 }
             }
             Bug => {}
-            Connection => self.forwarder.set(Way::Cut),
-            Silence => self.forwarder.set(Way::Silent),
+            Connection => self.forwarder.set(LinkState::Cut),
+            Silence => self.forwarder.set(LinkState::Silent),
             Weir | WeirAndRestore | WeirAtItsEnd => row.fault("weir had ended before".to_owned()),
         }
         if victim == Controller {
@@ -224,44 +220,44 @@ impl Chaos<'_> {
 
     /// Kills a process in the pods with a label, as soon as there is one.
     fn strike_process(&self, run: &mut Running, label: &str, line: &str) {
-        let found = until(|| {
+        let target = until(|| {
             let uids = "get pods --output jsonpath={.items[*].metadata.uid} --selector";
             let uids = self.test.kubectl(&format!("{uids} {label}"), "");
             let uids: Vec<&str> = uids.split_whitespace().collect();
-            let found = processes(line).into_iter().find(|pid| {
+            let process = processes(line).into_iter().find(|pid| {
                 let group = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
                 uids.iter().any(|uid| group.contains(uid))
             });
-            found.or_else(|| (!run.is_alive()).then_some(0))
+            process.or_else(|| (!run.is_alive()).then_some(0))
         });
-        if let Some(pid) = found.filter(|pid| *pid > 0) {
-            place::kill(pid);
+        if let Some(pid) = target.filter(|pid| *pid > 0) {
+            sandbox::kill(pid);
         }
     }
 
     /// Checks the traces before `weir restore`: there must be none if weir could restore everything itself.
-    fn judge_left(&self, victim: Victim, place: &Place, row: &mut Row) {
-        let own = matches!(victim, Agent | Pod | Controller);
-        if own {
+    fn judge_left(&self, victim: Victim, sandbox: &Sandbox, row: &mut Row) {
+        let is_of_the_cluster = matches!(victim, Agent | Pod | Controller);
+        if is_of_the_cluster {
             until(|| left(self.test).trim().is_empty().then_some(()));
         }
-        let shown = self.start(place, &format!("{RESTORE} --dry-run")).end();
+        let shown = self.start(sandbox, &format!("{RESTORE} --dry-run")).end();
         row.left = shown.code != Some(0) || !shown.stdout.contains("Nothing to remove");
-        if own && row.left {
+        if is_of_the_cluster && row.left {
             row.fault(format!("weir lived and has left: {}{}", shown.stdout, shown.stderr));
         }
-        row.was_told(&shown.stdout);
+        row.add_objects(&shown.stdout);
     }
 
     /// Runs `weir restore`, and checks that nothing is left and the journal is empty.
-    fn restore(&self, place: &Place, row: &mut Row) {
+    fn restore(&self, sandbox: &Sandbox, row: &mut Row) {
         let begun = Instant::now();
-        let restored = self.start(place, RESTORE).end();
-        row.restored(begun.elapsed());
+        let restored = self.start(sandbox, RESTORE).end();
+        row.add_restore(begun.elapsed());
         if restored.code != Some(0) {
             row.fault(format!("weir restore: {restored:?}"));
         }
-        let again = self.start(place, RESTORE).end();
+        let again = self.start(sandbox, RESTORE).end();
         if !again.stdout.contains("Nothing to remove") {
             row.fault(format!("weir restore, once more: {again:?}"));
         }
@@ -312,7 +308,7 @@ fn processes(line: &str) -> Vec<u32> {
         .expect("/proc")
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| command_line(*pid).is_ok_and(|found| found == line))
+        .filter(|pid| command_line(*pid).is_ok_and(|own_line| own_line == line))
         .collect()
 }
 
@@ -320,8 +316,8 @@ fn processes(line: &str) -> Vec<u32> {
 fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let begun = Instant::now();
     while begun.elapsed() < REST {
-        if let Some(found) = look() {
-            return Some(found);
+        if let Some(value) = look() {
+            return Some(value);
         }
         std::thread::sleep(LOOK);
     }
@@ -329,7 +325,7 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
 }
 
 /// Waits for the end of weir, for a limited time.
-fn ended(mut run: Running, victim: &Victim) -> Result<Ended, String> {
+fn await_end(mut run: Running, victim: &Victim) -> Result<Ended, String> {
     let begun = Instant::now();
     while run.is_alive() {
         if begun.elapsed() > PATIENCE {
@@ -342,8 +338,7 @@ fn ended(mut run: Running, victim: &Victim) -> Result<Ended, String> {
 
 /// Checks that a weir that was not killed itself reports the kill.
 fn judge_end(victim: Victim, ended: &Ended, row: &mut Row) {
-    row.ended(ended);
-    let says = |words: &str| ended.stderr.contains(words);
+    row.add_end(ended);
     let expected: &[Option<i32>] = match victim {
         Weir | WeirAndRestore => &[None],
         Bug => &[Some(101)],
@@ -360,18 +355,22 @@ fn judge_end(victim: Victim, ended: &Ended, row: &mut Row) {
         row.fault(format!("no clear words: {}", ended.stderr));
     }
     let is_named = match victim {
-        Agent | Pod => says("pod weir-") || says("pod `weir-") || says("Job `weir-"),
-        Connection | Silence => says("context `weir-test`") || says("is gone"),
+        Agent | Pod => {
+            ended.stderr.contains("pod weir-")
+                || ended.stderr.contains("pod `weir-")
+                || ended.stderr.contains("Job `weir-")
+        }
+        Connection | Silence => {
+            ended.stderr.contains("context `weir-test`") || ended.stderr.contains("is gone")
+        }
         // The objects at once; the pods by the user, or by themselves.
-        Bug => says(": put back: ") && says("hint: weir restore --on kubernetes:weir-test/"),
+        Bug => {
+            ended.stderr.contains(": put back: ")
+                && ended.stderr.contains("hint: weir restore --on kubernetes:weir-test/")
+        }
         _ => true,
     };
     if !is_named {
         row.fault(format!("what happened is not said: {}", ended.stderr));
     }
-}
-
-#[allow(clippy::print_stderr)]
-fn say(words: &str) {
-    eprintln!("{words}");
 }

@@ -12,11 +12,11 @@ use crate::program::Ended;
 pub(crate) struct Row {
     at: Duration,
     code: Option<i32>,
-    said: String,
+    messages: String,
     /// True if an object of weir's, or one changed by it, was there before anybody had restored it.
     pub(crate) left: bool,
     /// Description of these objects.
-    told: String,
+    objects: String,
     slowest_restore: Duration,
     faults: Vec<String>,
 }
@@ -31,17 +31,17 @@ impl Row {
         self.at = at;
     }
 
-    pub(crate) fn ended(&mut self, ended: &Ended) {
+    pub(crate) fn add_end(&mut self, ended: &Ended) {
         self.code = ended.code;
-        let own = ended.stderr.lines().filter(|line| line.starts_with("weir: "));
-        self.said = own.collect::<Vec<_>>().join(" / ");
+        let messages = ended.stderr.lines().filter(|line| line.starts_with("weir: "));
+        self.messages = messages.collect::<Vec<_>>().join(" / ");
     }
 
-    pub(crate) fn was_told(&mut self, told: &str) {
-        self.told = told.lines().collect::<Vec<_>>().join(" / ");
+    pub(crate) fn add_objects(&mut self, objects: &str) {
+        self.objects = objects.lines().collect::<Vec<_>>().join(" / ");
     }
 
-    pub(crate) fn restored(&mut self, took: Duration) {
+    pub(crate) fn add_restore(&mut self, took: Duration) {
         self.slowest_restore = self.slowest_restore.max(took);
     }
 }
@@ -49,9 +49,9 @@ impl Row {
 impl fmt::Display for Row {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (at, restored) = (self.at.as_secs_f64(), self.slowest_restore.as_secs_f64());
-        write!(to, "after {at:.2} s, exit code {:?}, `{}`", self.code, self.said)?;
+        write!(to, "after {at:.2} s, exit code {:?}, `{}`", self.code, self.messages)?;
         if self.left {
-            write!(to, "; left: {}; restored in {restored:.1} s", self.told)?;
+            write!(to, "; left: {}; restored in {restored:.1} s", self.objects)?;
         }
         for fault in &self.faults {
             write!(to, "\n  FAULT {fault}")?;
@@ -85,14 +85,12 @@ impl fmt::Display for Table {
             "| struck | times | needed restore | left after restore, or other faults | longest restore, s |"
         )?;
         writeln!(to, "|---|---|---|---|---|")?;
-        let count =
-            |rows: &[Row], is: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
         for (victim, rows) in &self.0 {
-            let (left, faulty) =
-                (count(rows, &|row| row.left), count(rows, &|row| !row.faults.is_empty()));
+            let traced = rows.iter().filter(|row| row.left).count();
+            let faulty = rows.iter().filter(|row| !row.faults.is_empty()).count();
             let longest = rows.iter().map(|row| row.slowest_restore).max().unwrap_or_default();
             let (times, longest) = (rows.len(), longest.as_secs_f64());
-            writeln!(to, "| {victim:?} | {times} | {left} | {faulty} | {longest:.1} |")?;
+            writeln!(to, "| {victim:?} | {times} | {traced} | {faulty} | {longest:.1} |")?;
         }
         Ok(())
     }

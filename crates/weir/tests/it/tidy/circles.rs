@@ -13,14 +13,13 @@ struct House<'s> {
 }
 
 /// Returns all circles of two files and more, by their files' paths. Tests do not count.
-pub(super) fn circles(sources: &[Source]) -> Vec<Vec<&str>> {
+pub(super) fn find_circles(sources: &[Source]) -> Vec<Vec<&str>> {
     let mut houses: BTreeMap<&str, House<'_>> = BTreeMap::new();
     for source in sources {
         let Some((name, module)) = source.path.split_once("/src/") else {
             continue;
         };
-        let module = module.trim_end_matches(".rs").split('/');
-        let mut module: Vec<&str> = module.collect();
+        let mut module: Vec<&str> = module.trim_end_matches(".rs").split('/').collect();
         if module.contains(&"tests") {
             continue;
         }
@@ -35,7 +34,7 @@ pub(super) fn circles(sources: &[Source]) -> Vec<Vec<&str>> {
 impl<'s> House<'s> {
     fn knotted(mut self) -> Vec<Vec<&'s str>> {
         let paths: Vec<_> =
-            self.files.iter().map(|(at, one)| (at.clone(), paths(&one.code))).collect();
+            self.files.iter().map(|(at, one)| (at.clone(), parse_paths(&one.code))).collect();
         for (module, paths) in &paths {
             let names = paths
                 .iter()
@@ -47,22 +46,15 @@ impl<'s> House<'s> {
         for (module, paths) in &paths {
             let to = arrows.entry(&self.files[module].path).or_default();
             // A module may use those below it, which are its parts, and hand on what they have.
-            let is_arrow = |path: &&Import<'_>| {
-                !path.is_handed_on && matches!(path.segments[..], ["crate" | "super", ..])
-            };
-            for path in paths.iter().filter(is_arrow) {
-                let from = [&module[..], &path.inside].concat();
-                to.extend(self.target(from, &path.segments, 0));
+            for path in paths {
+                if !path.is_handed_on && matches!(path.segments[..], ["crate" | "super", ..]) {
+                    let from = [&module[..], &path.inside].concat();
+                    to.extend(self.target(from, &path.segments, 0));
+                }
             }
         }
-        let reached = |from: &'s str| {
-            let (mut seen, mut left) = (BTreeSet::new(), vec![from]);
-            while let Some(one) = left.pop() {
-                left.extend(arrows[one].iter().filter(|to| seen.insert(**to)));
-            }
-            seen
-        };
-        let all: BTreeMap<&str, _> = arrows.keys().map(|file| (*file, reached(file))).collect();
+        let all: BTreeMap<&str, _> =
+            arrows.keys().map(|file| (*file, reach(&arrows, file))).collect();
         let circles: BTreeSet<_> = all
             .iter()
             .map(|(file, reached)| {
@@ -100,6 +92,15 @@ impl<'s> House<'s> {
     }
 }
 
+/// Returns the files to which arrows lead from a file, over any number of others.
+fn reach<'s>(arrows: &BTreeMap<&'s str, BTreeSet<&'s str>>, from: &'s str) -> BTreeSet<&'s str> {
+    let (mut reached, mut pending) = (BTreeSet::new(), vec![from]);
+    while let Some(file) = pending.pop() {
+        pending.extend(arrows[file].iter().filter(|to| reached.insert(**to)));
+    }
+    reached
+}
+
 /// A path somewhere in a file.
 struct Import<'c> {
     /// Modules within the file that contain the path.
@@ -112,7 +113,7 @@ struct Import<'c> {
 }
 
 /// Returns all paths of a file that may lead to another one.
-fn paths(code: &str) -> Vec<Import<'_>> {
+fn parse_paths(code: &str) -> Vec<Import<'_>> {
     let inner = places(code, "mod").filter_map(|at| {
         let name = word(code[at + "mod".len()..].trim_start());
         let begin = at + code[at..].find(['{', ';'])?;
@@ -120,21 +121,12 @@ fn paths(code: &str) -> Vec<Import<'_>> {
         is_here.then(|| (begin..begin + closed(&code[begin..]), name))
     });
     let inner: Vec<_> = inner.collect();
-    let mut all = Vec::new();
-    let mut read = |at: usize, is_use: bool, is_handed_on: bool| {
-        let inside: Vec<&str> =
-            inner.iter().filter(|(range, _)| range.contains(&at)).map(|(_, name)| *name).collect();
-        if !inside.contains(&"tests") {
-            for (segments, name) in branches(&code[at..], &[]) {
-                let inside = inside.clone();
-                all.push(Import { inside, segments, name, is_use, is_handed_on });
-            }
-        }
-    };
+    // Where each path begins, and whether it is imported and handed on.
+    let mut begins = Vec::new();
     let mut uses = Vec::new();
     for at in places(code, "use") {
         let is_handed_on = code[..at].trim_end().ends_with([')', 'b']);
-        read(at + "use".len(), true, is_handed_on);
+        begins.push((at + "use".len(), true, is_handed_on));
         uses.push(at..at + code[at..].find(';').unwrap_or(0));
     }
     for (at, _) in code.match_indices("::") {
@@ -143,33 +135,43 @@ fn paths(code: &str) -> Vec<Import<'_>> {
             .map_or(0, |before| before + 1);
         let is_in_use = uses.iter().any(|range| range.contains(&at));
         if !code[..begin].ends_with(':') && begin < at && !is_in_use {
-            read(begin, false, false);
+            begins.push((begin, false, false));
+        }
+    }
+    let mut all = Vec::new();
+    for (at, is_use, is_handed_on) in begins {
+        let inside: Vec<&str> =
+            inner.iter().filter(|(range, _)| range.contains(&at)).map(|(_, name)| *name).collect();
+        if !inside.contains(&"tests") {
+            all.extend(parse_branches(&code[at..], &[]).into_iter().map(|(segments, name)| {
+                Import { inside: inside.clone(), segments, name, is_use, is_handed_on }
+            }));
         }
     }
     all
 }
 
 /// Returns the paths of a tree such as `a::{b, c::D as E}`, each with its name here.
-fn branches<'c>(tree: &'c str, before: &[&'c str]) -> Vec<(Vec<&'c str>, Option<&'c str>)> {
+fn parse_branches<'c>(tree: &'c str, before: &[&'c str]) -> Vec<(Vec<&'c str>, Option<&'c str>)> {
     let mut segments = before.to_vec();
-    let mut rest = tree.trim_start();
+    let mut tail = tree.trim_start();
     loop {
-        if rest.starts_with('{') {
-            let list = parts(&rest[1..closed(rest) - 1]).into_iter();
-            return list.flat_map(|one| branches(one, &segments)).collect();
+        if tail.starts_with('{') {
+            let list = parts(&tail[1..closed(tail) - 1]).into_iter();
+            return list.flat_map(|branch| parse_branches(branch, &segments)).collect();
         }
-        let segment = word(rest);
+        let segment = word(tail);
         if segment.is_empty() {
             return vec![(segments, None)];
         }
         segments.push(segment);
-        rest = &rest[segment.len()..];
-        match rest.strip_prefix("::") {
-            Some(more) => rest = more,
+        tail = &tail[segment.len()..];
+        match tail.strip_prefix("::") {
+            Some(more) => tail = more,
             None => break,
         }
     }
-    let name = rest
+    let name = tail
         .trim_start()
         .strip_prefix("as ")
         .map(word)

@@ -21,30 +21,26 @@ const DEFAULTS: [&str; 2] = [
 
 /// Returns the numbers of lines that decide by the name of a proxy, its variant or its text, and may not. Tests and
 /// comments do not count.
-pub(super) fn told(source: &Source) -> Vec<usize> {
+pub(super) fn find_names(source: &Source) -> Vec<usize> {
     let path = &source.path;
     if !path.contains("/src/") || path.contains("/tests") || path.contains("fixture") {
         return Vec::new();
     }
-    let may = |kind: ProxyKind| {
-        let mut places = KNOWS.iter();
-        places.any(|place| path.starts_with(&place.replace("NAME", kind.name())))
-    };
-    let names = ProxyKind::started().filter(|kind| !may(*kind)).flat_map(|kind| {
-        let name = kind.name();
-        [format!("ProxyKind::{kind:?}"), format!("\"{name}\"")]
-    });
-    let names: Vec<String> = names.collect();
-    let tells = |line: &str| {
-        let is_code = !line.starts_with("//") && !DEFAULTS.contains(&line);
-        is_code && names.iter().any(|name| line.contains(name))
-    };
+    let names: Vec<String> = ProxyKind::started()
+        .filter(|kind| {
+            let mut knowing = KNOWS.iter();
+            !knowing.any(|prefix| path.starts_with(&prefix.replace("NAME", kind.name())))
+        })
+        .flat_map(|kind| [format!("ProxyKind::{kind:?}"), format!("\"{}\"", kind.name())])
+        .collect();
     source
         .text
         .lines()
         .enumerate()
         .take_while(|(_, line)| *line != "#[cfg(test)]")
-        .filter(|(_, line)| tells(line.trim()))
+        .map(|(at, line)| (at, line.trim()))
+        .filter(|(_, line)| !line.starts_with("//") && !DEFAULTS.contains(line))
+        .filter(|(_, line)| names.iter().any(|name| line.contains(name)))
         .map(|(at, _)| at + 1)
         .collect()
 }

@@ -19,42 +19,46 @@ pub(super) fn code(text: &str) -> String {
 }
 
 /// Returns the length in bytes of a comment, string or character at the begin of `rest`; 0 if there is none.
-fn not_code(rest: &[u8], before: Option<u8>) -> usize {
-    let find = |what: &[u8], from: usize| {
-        let mut windows = rest[from.min(rest.len())..].windows(what.len());
-        windows.position(|window| window == what).map_or(rest.len(), |at| from + at + what.len())
-    };
+fn not_code(code: &[u8], before: Option<u8>) -> usize {
     let is_in_word = before.is_some_and(is_word);
-    match rest {
-        [b'/', b'/', ..] => find(b"\n", 0) - 1,
-        [b'/', b'*', ..] => find(b"*/", 2),
-        [b'"', ..] => quoted(rest),
+    match code {
+        [b'/', b'/', ..] => end_of(code, b"\n", 0) - 1,
+        [b'/', b'*', ..] => end_of(code, b"*/", 2),
+        [b'"', ..] => quoted(code),
         [b'r', b'"' | b'#', ..] if !is_in_word || before == Some(b'b') => {
-            let hashes = rest[1..].iter().take_while(|byte| **byte == b'#').count();
-            match rest.get(1 + hashes) {
-                Some(b'"') => find(&[&b"\""[..], &b"#".repeat(hashes)].concat(), 2 + hashes),
+            let hashes = code[1..].iter().take_while(|byte| **byte == b'#').count();
+            match code.get(1 + hashes) {
+                Some(b'"') => {
+                    end_of(code, &[&b"\""[..], &b"#".repeat(hashes)].concat(), 2 + hashes)
+                }
                 _ => 0,
             }
         }
-        [b'\'', b'\\', ..] => 3 + rest[3..].iter().take_while(|byte| **byte != b'\'').count() + 1,
+        [b'\'', b'\\', ..] => 3 + code[3..].iter().take_while(|byte| **byte != b'\'').count() + 1,
         [b'\'', ..] => {
             // A lifetime has no quote behind its first character.
-            let text = std::str::from_utf8(&rest[1..rest.len().min(6)]);
+            let text = std::str::from_utf8(&code[1..code.len().min(6)]);
             let valid = text.map_or_else(|error| error.valid_up_to(), str::len);
             let first =
-                std::str::from_utf8(&rest[1..1 + valid]).ok().and_then(|text| text.chars().next());
+                std::str::from_utf8(&code[1..1 + valid]).ok().and_then(|text| text.chars().next());
             let end = 1 + first.map_or(1, char::len_utf8);
-            if rest.get(end) == Some(&b'\'') { end + 1 } else { 0 }
+            if code.get(end) == Some(&b'\'') { end + 1 } else { 0 }
         }
         _ => 0,
     }
 }
 
+/// Returns the index behind the next `mark`, or the length of `text`.
+fn end_of(text: &[u8], mark: &[u8], from: usize) -> usize {
+    let mut windows = text[from.min(text.len())..].windows(mark.len());
+    windows.position(|window| window == mark).map_or(text.len(), |at| from + at + mark.len())
+}
+
 /// Returns the length of a string with escapes.
-fn quoted(rest: &[u8]) -> usize {
+fn quoted(code: &[u8]) -> usize {
     let mut at = 1;
-    while at < rest.len() && rest[at] != b'"' {
-        at += if rest[at] == b'\\' { 2 } else { 1 };
+    while at < code.len() && code[at] != b'"' {
+        at += if code[at] == b'\\' { 2 } else { 1 };
     }
     at + 1
 }
@@ -75,11 +79,6 @@ pub(super) fn places<'c>(code: &'c str, wanted: &'c str) -> impl Iterator<Item =
         let is_begun = code[..at].bytes().next_back().is_some_and(is_word);
         !is_begun && word(&code[at..]) == wanted
     })
-}
-
-/// Returns the line number of a position.
-pub(super) fn line_of(code: &str, at: usize) -> usize {
-    code[..at].matches('\n').count() + 1
 }
 
 /// Returns the length up to the bracket that closes the one at the begin of `code`.

@@ -12,38 +12,35 @@ const MOST: u128 = 65_536;
 /// Reads own addresses, such as `127.0.0.2,127.0.0.4-127.0.0.9,10.1.0.0/28`: single addresses, ranges, and networks,
 /// without the network's own and its broadcast address.
 pub(super) fn sources(text: &str) -> Result<Vec<IpAddr>, Failure> {
-    let bad = |part: &str, why: String| {
-        Failure::input(format!("--source {text}: `{part}` {why}"))
-            .hint("for example --source 127.0.0.2-127.0.0.9, or --source 10.1.0.0/28")
-    };
     let mut all = Vec::new();
     for part in text.split(',').map(str::trim) {
-        let (first, last) = range(part).map_err(|why| bad(part, why))?;
+        let (first, last) = range(part).map_err(|why| refused(text, part, why))?;
         let (low, high) = (number(first), number(last));
         if first.is_ipv4() != last.is_ipv4() || low > high {
-            return Err(bad(part, "does not go up".to_owned()));
+            return Err(refused(text, part, "does not go up".to_owned()));
         }
         if high - low + all.len() as u128 >= MOST {
-            return Err(bad(part, format!("is more than {MOST} addresses")));
+            return Err(refused(text, part, format!("is more than {MOST} addresses")));
         }
         all.extend((low..=high).map(|number| address(number, first.is_ipv4())));
     }
     Ok(all)
 }
 
+fn refused(text: &str, part: &str, why: String) -> Failure {
+    Failure::input(format!("--source {text}: `{part}` {why}"))
+        .hint("for example --source 127.0.0.2-127.0.0.9, or --source 10.1.0.0/28")
+}
+
 fn range(part: &str) -> Result<(IpAddr, IpAddr), String> {
-    let parse = |text: &str| {
-        let address: Result<IpAddr, _> = text.trim().parse();
-        address.map_err(|_| "is not an address".to_owned())
-    };
     if let Some((first, last)) = part.split_once('-') {
-        return Ok((parse(first)?, parse(last)?));
+        return Ok((parse_address(first)?, parse_address(last)?));
     }
     let Some((network, length)) = part.split_once('/') else {
-        let address = parse(part)?;
+        let address = parse_address(part)?;
         return Ok((address, address));
     };
-    let network = parse(network)?;
+    let network = parse_address(network)?;
     let bits: u32 = if network.is_ipv4() { 32 } else { 128 };
     let length: u32 = length
         .parse()
@@ -58,6 +55,10 @@ fn range(part: &str) -> Result<(IpAddr, IpAddr), String> {
     let inset = u128::from(network.is_ipv4() && host_bits >= 2);
     let is_v4 = network.is_ipv4();
     Ok((address(low + inset, is_v4), address(high - inset, is_v4)))
+}
+
+fn parse_address(text: &str) -> Result<IpAddr, String> {
+    text.trim().parse().map_err(|_| "is not an address".to_owned())
 }
 
 fn number(address: IpAddr) -> u128 {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use weir_load::files::{LARGEST_DATA, read_at_most};
 use weir_model::arrivals;
-use weir_model::flow::words::{Fault, Key, Said, read};
+use weir_model::flow::words::{Fault, FlowSetting, Key, read};
 use weir_model::flow::{ArrivalsSpec, CONNECTIONS, FlowSpec, SourceSpec};
 use weir_model::load::RequestSpec;
 use weir_model::request::{WeightedRequest, escape};
@@ -49,9 +49,9 @@ pub(super) fn describe(
         Failure::input("where are requests to be sent?").hint("weir load http://127.0.0.1:8080/")
     })?;
     let url = Url::parse(url)?;
-    let steps = args.rate.as_deref().map(arrivals::length_of_steps);
     // What is wrong with a rate is a fault of the flow.
-    let steps = steps.and_then(Result::ok).flatten();
+    let steps =
+        args.rate.as_deref().and_then(|rate| arrivals::length_of_steps(rate).ok()).flatten();
     let base = FlowSpec {
         name: name.to_owned(),
         requests: requests(args, &url)?,
@@ -62,7 +62,7 @@ pub(super) fn describe(
         ..FlowSpec::new(CONNECTIONS, ArrivalsSpec::Closed)
     };
     let length = duration.or(steps).unwrap_or(DEFAULT_DURATION);
-    let (spec, faults) = read(&said(args, &url), base, length);
+    let (spec, faults) = read(&list_options(args, &url), base, length);
     if let Some(failure) = Failure::all(faults.into_iter().map(|fault| refused(fault, &url))) {
         return Err(failure);
     }
@@ -70,16 +70,19 @@ pub(super) fn describe(
 }
 
 /// Returns the given options as keys with their texts.
-fn said(args: &FlowArgs, url: &Url) -> Vec<Said> {
+fn list_options(args: &FlowArgs, url: &Url) -> Vec<FlowSetting> {
     fn number<T: ToString>(value: Option<T>) -> Option<String> {
         value.map(|value| value.to_string())
     }
     fn choice<T: ValueEnum>(value: Option<T>) -> Option<String> {
-        let value = value?.to_possible_value()?;
-        Some(value.get_name().to_owned())
+        Some(value?.to_possible_value()?.get_name().to_owned())
     }
-    let file = |path: &Option<std::path::PathBuf>| path.as_deref().map(text);
-    let flag = |is_set: bool| is_set.then(String::new);
+    fn file(path: &Option<std::path::PathBuf>) -> Option<String> {
+        path.as_deref().map(text)
+    }
+    fn flag(is_set: bool) -> Option<String> {
+        is_set.then(String::new)
+    }
     let all = [
         (Key::Secure, flag(url.secure)),
         (Key::Connections, number(args.connections)),
@@ -110,7 +113,7 @@ fn said(args: &FlowArgs, url: &Url) -> Vec<Said> {
     let expect = args.expect.iter().cloned().map(Some);
     all.into_iter()
         .chain(expect.map(|text| (Key::Expect, text)))
-        .filter_map(|(key, text)| Some(Said { key, text: text? }))
+        .filter_map(|(key, text)| Some(FlowSetting { key, text: text? }))
         .collect()
 }
 
@@ -121,28 +124,27 @@ pub(super) fn refused(fault: Fault, url: &Url) -> Failure {
         let message = format!("{flag}: `{}` has no TLS", url.text);
         return Failure::input(message).hint("a URL over TLS begins with https://");
     }
-    let near = fault.nearest.map(|word| format!("did you mean {word}?"));
-    Failure::input(format!("{flag}: {}", fault.message)).maybe_hint(near.or(fault.hint))
+    let suggestion = fault.nearest.map(|word| format!("did you mean {word}?"));
+    Failure::input(format!("{flag}: {}", fault.message)).maybe_hint(suggestion.or(fault.hint))
 }
 
 /// Returns the requests of a file, or the one of the command line.
 fn requests(args: &FlowArgs, url: &Url) -> Result<Vec<WeightedRequest>, Failure> {
-    let fields = fields(args)?;
+    let fields = read_fields(args)?;
     if let Some(path) = &args.request_set {
         if !args.expect.is_empty() {
             let message =
                 "--expect: with --request-set, each request of the set has its own expectations";
             return Err(Failure::input(message));
         }
-        // What a request says itself goes before what all of them say.
-        let add = |request: &mut RequestSpec| {
-            fields.iter().for_each(|(name, value)| request.add_field(name, value));
-        };
         // A session that was recorded elsewhere is found by the name that is sent.
         let named = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
         let host =
             named.map_or(&*url.host, |(_, value)| value.split(':').next().unwrap_or_default());
-        return request_file::read(path, host, add);
+        // What a request says itself goes before what all of them say.
+        return request_file::read(path, host, |request: &mut RequestSpec| {
+            fields.iter().for_each(|(name, value)| request.add_field(name, value));
+        });
     }
     Ok(vec![WeightedRequest::single(RequestSpec {
         method: args.method.clone().unwrap_or_else(|| "GET".to_owned()),
@@ -153,22 +155,23 @@ fn requests(args: &FlowArgs, url: &Url) -> Result<Vec<WeightedRequest>, Failure>
 }
 
 /// Reads the header fields of `-H`.
-fn fields(args: &FlowArgs) -> Result<Vec<(String, String)>, Failure> {
-    let field = |field: &String| {
-        let (name, value) = field.split_once(':').ok_or_else(|| {
-            // The whole of it may be a secret.
-            let name = field.split_whitespace().next().unwrap_or_default();
-            let shown = if name.len() < field.trim().len() {
-                format!("`{name} …`")
-            } else {
-                format!("({} characters)", field.chars().count())
-            };
-            Failure::input(format!("-H {shown}: a header is a name, a colon and a value"))
-                .hint("for example -H 'Accept: text/html'")
-        })?;
-        Ok((name.trim().to_owned(), value.trim().to_owned()))
-    };
-    args.fields.iter().map(field).collect()
+fn read_fields(args: &FlowArgs) -> Result<Vec<(String, String)>, Failure> {
+    args.fields.iter().map(|field| read_field(field)).collect()
+}
+
+fn read_field(field: &str) -> Result<(String, String), Failure> {
+    let (name, value) = field.split_once(':').ok_or_else(|| {
+        // The whole of it may be a secret.
+        let name = field.split_whitespace().next().unwrap_or_default();
+        let shown = if name.len() < field.trim().len() {
+            format!("`{name} …`")
+        } else {
+            format!("({} characters)", field.chars().count())
+        };
+        Failure::input(format!("-H {shown}: a header is a name, a colon and a value"))
+            .hint("for example -H 'Accept: text/html'")
+    })?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 fn content(args: &FlowArgs) -> Result<Vec<u8>, Failure> {

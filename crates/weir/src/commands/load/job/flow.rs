@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_lab::Asked;
+use weir_lab::FlowTarget;
 use weir_load::request_set::SetError;
 use weir_load::template::Files;
 use weir_load::tls::Connector;
@@ -24,10 +24,10 @@ use crate::{other_tools, terminal};
 pub(super) struct Prepared {
     pub(super) plan: Flow,
     pub(super) named: Named,
-    pub(super) asked: Asked,
+    pub(super) asked: FlowTarget,
     /// Length of the flow if the load has no `-d`; `None` if the flow sets none.
     pub(super) length: Option<Duration>,
-    /// What to know of the time that a trace takes.
+    /// Remark on the time that a trace takes.
     pub(super) note: Option<String>,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn prepare(
     let length =
         trace.map(|trace| Duration::from_nanos(trace.length_ns()) + Duration::from_millis(1));
     Ok(Prepared {
-        asked: Asked { peers, authority: url.authority.clone(), name: url.host.clone() },
+        asked: FlowTarget { peers, authority: url.authority.clone(), name: url.host.clone() },
         length: spec.limit.map(|_| LONGEST).or(length).or(flow.steps),
         plan,
         note,
@@ -107,8 +107,8 @@ fn read_trace(spec: &FlowSpec, is_here: bool) -> Result<Option<Trace>, Failure> 
         Trace::from_reader(io::stdin().lock(), "standard input", *speed).map(Some)
     } else {
         engine::trace(spec)
-    };
-    let trace = trace.map_err(|error| {
+    }
+    .map_err(|error| {
         if matches!(error, TraceError::Line { .. })
             && let Some(failure) = other_tools::recognised(file)
         {
@@ -122,7 +122,8 @@ fn read_trace(spec: &FlowSpec, is_here: bool) -> Result<Option<Trace>, Failure> 
     Ok(trace)
 }
 
-/// How long a trace takes, where it is more than a load lasts that nobody gives a duration, or most of it is a pause.
+/// Describes how long a trace takes, if it is more than a load lasts that nobody gives a duration, or most of it is a
+/// pause.
 fn long_pause(file: &str, trace: &Trace) -> Option<String> {
     let pause = trace.longest_pause?;
     let (length, longest) =
@@ -163,12 +164,12 @@ fn routes(peers: &[SocketAddr], sources: &SourceSpec) -> Result<Vec<Route>, Fail
         return Ok(peers.iter().copied().map(Route::to).collect());
     };
     for &source in sources {
-        let other = peers.iter().find(|peer| peer.is_ipv4() != source.is_ipv4());
-        if let Some(peer) = other {
+        let mismatch = peers.iter().find(|peer| peer.is_ipv4() != source.is_ipv4());
+        if let Some(peer) = mismatch {
             let message = format!("--source {source}: cannot reach {peer}, of the other family");
             return Err(Failure::input(message));
         }
-        usable(source)?;
+        check_source(source)?;
     }
     let routes = sources.iter().flat_map(|&source| {
         peers.iter().copied().map(move |peer| Route { source: Some(source), ..Route::to(peer) })
@@ -177,7 +178,7 @@ fn routes(peers: &[SocketAddr], sources: &SourceSpec) -> Result<Vec<Route>, Fail
 }
 
 /// Checks that the kernel lets weir use an address as its own.
-fn usable(source: IpAddr) -> Result<(), Failure> {
+fn check_source(source: IpAddr) -> Result<(), Failure> {
     match std::net::TcpListener::bind(SocketAddr::new(source, 0)) {
         Ok(_) => Ok(()),
         Err(error) => Err(Failure::input(format!("--source {source}: {error}"))

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser;
-use weir_lab::Asked;
+use weir_lab::FlowTarget;
 use weir_load::{Io, Plan};
-use weir_model::deal::Others;
+use weir_model::deal::OtherThreads;
 use weir_model::flow::{ArrivalsSpec, CONNECTIONS, FlowSpec, LoadSpec, MAIN};
 use weir_model::load::Spacing;
 use weir_model::load_report::Target;
@@ -46,8 +46,8 @@ pub(crate) struct Job {
     pub(crate) flows: Vec<Named>,
     /// Description of the load, and the servers of each of its flows.
     pub(crate) spec: LoadSpec,
-    pub(crate) asked: Vec<Asked>,
-    /// What the report's reader should know besides.
+    pub(crate) asked: Vec<FlowTarget>,
+    /// Remarks for the report's reader.
     pub(crate) notes: Vec<String>,
 }
 
@@ -63,19 +63,19 @@ impl Job {
     pub(crate) fn new(args: &LoadArgs, is_here: bool) -> Result<Job, Failure> {
         let ramp_up = flag("--ramp-up", parse_duration(&args.ramp_up))?;
         let spin = flag("--spin", args.spin.parse())?;
-        let given = duration(args)?;
+        let length = duration(args)?;
         let mut described = Vec::new();
         for (name, flow) in typed_flows(args)? {
-            described.push(describe(&name, &flow, given).map_err(within(&name))?);
+            described.push(describe(&name, &flow, length).map_err(within(&name))?);
         }
-        let load = load(&described, given);
+        let load = build_load(&described, length);
         let cpus = if is_here { cpus(args, &load)? } else { vec![None] };
         if is_here {
             // Before a name is resolved or an address is tried.
             room::enough_for_each_thread(&load, cpus.len())?;
         }
         let asked_by = permitted(&mut described, args.yes_this_is_mine)?;
-        let load = self::load(&described, given);
+        let load = build_load(&described, length);
         let prepared: Vec<Prepared> = described
             .iter()
             .zip(asked_by)
@@ -83,20 +83,20 @@ impl Job {
                 flow::prepare(flow, addresses, is_here).map_err(within(&flow.spec.name))
             })
             .collect::<Result<_, _>>()?;
-        let sustain = given.unwrap_or_else(|| default_duration(&prepared));
+        let sustain = length.unwrap_or_else(|| default_duration(&prepared));
         for flow in load.flows() {
             whole_burst(flow, ramp_up + sustain).map_err(within(&flow.name))?;
         }
         let (mut plans, mut flows, mut asked) = (Vec::new(), Vec::new(), Vec::new());
         let mut notes = Vec::new();
         for flow in prepared {
-            notes.extend(flow.note.filter(|_| given.is_none()));
+            notes.extend(flow.note.filter(|_| length.is_none()));
             plans.push(flow.plan);
             flows.push(flow.named);
             asked.push(flow.asked);
         }
         let plan = Plan {
-            others: Others::default(),
+            others: OtherThreads::default(),
             flows: plans,
             slices: Plan::seconds(ramp_up, sustain),
             ramp_up,
@@ -154,7 +154,7 @@ fn within(name: &str) -> impl Fn(Failure) -> Failure {
 }
 
 /// Combines all flows to one load.
-fn load(flows: &[Described], duration: Option<Duration>) -> LoadSpec {
+fn build_load(flows: &[Described], duration: Option<Duration>) -> LoadSpec {
     let mut specs = flows.iter().map(|flow| flow.spec.clone());
     let main = specs.next().unwrap_or_else(|| FlowSpec::new(CONNECTIONS, ArrivalsSpec::Closed));
     LoadSpec {
@@ -172,13 +172,11 @@ fn typed_flows(args: &LoadArgs) -> Result<Vec<(String, FlowArgs)>, Failure> {
                 "a flow is a name, a colon and options: --flow 'held: -c 10000 --connection hold'",
             )
         };
-        let (name, options) = text.split_once(':').ok_or_else(|| bad("has no name".to_owned()))?;
-        let name = name.trim().to_owned();
-        let is_word = |name: &str| {
-            !name.is_empty()
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
-        };
-        if !is_word(&name) {
+        let (label, options) = text.split_once(':').ok_or_else(|| bad("has no name".to_owned()))?;
+        let name = label.trim().to_owned();
+        let is_word =
+            name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+        if name.is_empty() || !is_word {
             return Err(bad(format!("`{name}` is not a valid name: use letters, digits and -_.")));
         }
         if flows.iter().any(|(other, _)| *other == name) {
@@ -212,8 +210,8 @@ fn duration(args: &LoadArgs) -> Result<Option<Duration>, Failure> {
 
 /// Returns the length that the longest flow needs, or 10 s if no flow has one.
 fn default_duration(flows: &[Prepared]) -> Duration {
-    let own = flows.iter().filter_map(|flow| flow.length).max();
-    own.unwrap_or(DEFAULT_DURATION).min(LONGEST)
+    let longest = flows.iter().filter_map(|flow| flow.length).max();
+    longest.unwrap_or(DEFAULT_DURATION).min(LONGEST)
 }
 
 /// Returns the CPU of each thread.

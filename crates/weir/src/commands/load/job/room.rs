@@ -36,9 +36,9 @@ pub(super) fn enough_for_each_thread(load: &LoadSpec, threads: usize) -> Result<
     let needed = wanted.for_each_of(threads as u64);
     make_room(needed).map_err(|limit| {
         let (total, own) = (wanted.of_generator, wanted.own_tables);
-        let who = if own { "a thread" } else { "this process" };
+        let holder = if own { "a thread" } else { "this process" };
         let message =
-            format!("-c {total}: {who} needs {needed} open descriptors, and may have {limit}");
+            format!("-c {total}: {holder} needs {needed} open descriptors, and may have {limit}");
         let failure = Failure::input(message);
         let enough = wanted.needed_threads(limit);
         if limit <= wanted.of_process || !own {

@@ -40,11 +40,12 @@ pub(crate) fn without_secrets(text: &str) -> String {
     }
 }
 
-/// What is wrong with a URL that does not parse.
+/// Describes the fault of a URL that does not parse.
 fn unreadable(text: &str, error: &InvalidUri) -> Failure {
     let failure = Failure::input(format!("`{}` is not a URL: {error}", without_secrets(text)));
-    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
-    let (host, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let after_scheme = text.split_once("://").map_or("", |(_, after)| after);
+    let (host, path) =
+        after_scheme.split_at(after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len()));
     if !host.is_ascii() {
         failure.hint("write the host in its ASCII form (xn--…)")
     } else if path.contains(' ') {
@@ -63,8 +64,8 @@ impl Url {
         // A scheme ends with a colon, and then slashes begin.
         let first_part = text.split(['/', '?', '#']).next().unwrap_or_default();
         if !text.is_empty() && !first_part.ends_with(':') {
-            let rest = without_secrets(text.strip_prefix("//").unwrap_or(text));
-            return Err(bad("has no scheme").hint(format!("is it http://{rest}?")));
+            let address = without_secrets(text.strip_prefix("//").unwrap_or(text));
+            return Err(bad("has no scheme").hint(format!("is it http://{address}?")));
         }
         let uri: Uri = text.parse().map_err(|error| unreadable(text, &error))?;
         let secure = match uri.scheme_str() {
@@ -110,12 +111,12 @@ impl Url {
 
     /// Returns the addresses of the host's name.
     pub(super) fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
-        let asked = if self.host.contains(':') {
+        let name_and_port = if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
         } else {
             format!("{}:{}", self.host, self.port)
         };
-        let addresses = names::addresses(&asked).map_err(|error| {
+        let addresses = names::addresses(&name_and_port).map_err(|error| {
             Failure::failed(format!("{}: the name does not resolve: {error}", self.host))
                 .hint(names::hint())
         })?;

@@ -163,29 +163,29 @@ fn a_run() {
     pictures("run", &events);
 }
 
+fn search_step(arm: &str, between: Option<(f64, f64)>, held: Option<ObservedRecord>) -> Event {
+    let bracket = BracketRecord {
+        arm: arm.to_owned(),
+        load: "closed".to_owned(),
+        stage: SearchStage::Dwell,
+        first_block: 0,
+        blocks: 4,
+        seconds: 10.0,
+        between,
+        held,
+        passed_s: None,
+    };
+    Event::Lab(LabEvent::Bracket { bracket, left: Duration::from_secs(400) })
+}
+
 #[test]
 fn a_search() {
-    let bracket = |arm: &str, between, held| {
-        let bracket = BracketRecord {
-            arm: arm.to_owned(),
-            load: "closed".to_owned(),
-            stage: SearchStage::Dwell,
-            first_block: 0,
-            blocks: 4,
-            seconds: 10.0,
-            between,
-            held,
-            passed_s: None,
-        };
-        let left = Duration::from_secs(400);
-        Event::Lab(LabEvent::Bracket { bracket, left })
-    };
     let held = ObservedRecord { rate: 9000.0, seconds: 65.0 };
     let events = [
         run_begun("127.0.0.1-8080"),
-        bracket("server", Some((4000.0, 16_000.0)), None),
-        bracket("other", None, None),
-        bracket("server", Some((9000.0, 10_200.0)), Some(held)),
+        search_step("server", Some((4000.0, 16_000.0)), None),
+        search_step("other", None, None),
+        search_step("server", Some((9000.0, 10_200.0)), Some(held)),
     ];
     pictures("search", &events);
 }

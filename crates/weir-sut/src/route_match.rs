@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use weir_configuration::{Asked, Spot};
+use weir_configuration::{RequestOutcome, Spot};
 
 use crate::Configuration;
 
 /// Listener and blocks that one request of a load reaches. Spots are in the user's files with the arm's settings in
 /// them; in the copy, the lines of nginx, the names of HAProxy's sections and the pointers are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Met {
+pub(crate) struct RouteMatch {
     /// Address of the listener.
     pub(crate) at: SocketAddr,
     /// True if the listener speaks TLS.
@@ -24,7 +24,7 @@ pub(crate) struct Met {
 
 /// Address of a proxy elsewhere that loads reach, and their first request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Meeting {
+pub struct RequestRoute {
     /// Address that requests are sent to, which may be that of a Service before the listener.
     pub at: SocketAddr,
     /// True if all loads speak TLS.
@@ -35,31 +35,31 @@ pub struct Meeting {
     pub target: String,
 }
 
-impl Met {
+impl RouteMatch {
     /// Creates a value from the result of a look-up.
-    pub(crate) fn of(at: SocketAddr, asked: &Asked) -> Met {
-        Met {
+    pub(crate) fn of(at: SocketAddr, asked: &RequestOutcome) -> RouteMatch {
+        RouteMatch {
             server: asked.server.clone(),
             location: asked.location.clone(),
-            ..Met::at(at, asked.listener.tls)
+            ..RouteMatch::at(at, asked.listener.tls)
         }
     }
 
     /// Creates a value for a listener of which nothing else is known.
-    pub(crate) fn at(at: SocketAddr, is_secure: bool) -> Met {
-        Met { at, is_secure, server: None, location: None }
+    pub(crate) fn at(at: SocketAddr, is_secure: bool) -> RouteMatch {
+        RouteMatch { at, is_secure, server: None, location: None }
     }
 }
 
 impl Configuration {
     /// Returns the ways of loads through the configuration, each different one once; at least one.
-    pub(crate) fn met(&self) -> Vec<Met> {
-        if !self.met.is_empty() {
-            return self.met.clone();
+    pub(crate) fn route_matches(&self) -> Vec<RouteMatch> {
+        if !self.route_matches.is_empty() {
+            return self.route_matches.clone();
         }
         let (clear, tls) = (self.listen(), self.tls_listen());
-        let in_clear = (Some(clear) != tls).then(|| Met::at(clear, false));
-        let secure = tls.map(|tls| Met::at(tls, true));
+        let in_clear = (Some(clear) != tls).then(|| RouteMatch::at(clear, false));
+        let secure = tls.map(|tls| RouteMatch::at(tls, true));
         in_clear.into_iter().chain(secure).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! A place for one test's runs: a study, a run folder, and a separate folder for temporary files, so that all remaining
+//! A sandbox for one test's runs: a study, a run folder, and a separate folder for temporary files, so that all remaining
 //! files and processes are known to be of this run.
 
 use std::fs::{self, Permissions};
@@ -35,26 +35,26 @@ pub(crate) fn kill(pid: u32) {
     kill_process(pid, Signal::KILL).expect("a process of this test's");
 }
 
-pub(crate) struct Place {
+pub(crate) struct Sandbox {
     folder: TempDir,
 }
 
-impl Place {
-    /// Creates a place. Fails without nginx, since the tests would otherwise pass without testing anything.
-    pub(crate) fn new() -> Place {
+impl Sandbox {
+    /// Creates a sandbox. Fails without nginx, since the tests would otherwise pass without testing anything.
+    pub(crate) fn new() -> Sandbox {
         weir_sut::find(ProxyKind::Nginx, None)
             .expect("these tests need nginx: apt-get install nginx-light");
         let folder = tempfile::tempdir().expect("a folder for temporary files");
-        let place = Place { folder };
-        fs::create_dir(place.temporary()).expect("a folder");
+        let sandbox = Sandbox { folder };
+        fs::create_dir(sandbox.temporary()).expect("a folder");
         // nginx's workers are another user when weir is root.
-        for folder in [place.folder.path(), &place.temporary()] {
+        for folder in [sandbox.folder.path(), &sandbox.temporary()] {
             fs::set_permissions(folder, Permissions::from_mode(0o755)).expect("own folder");
         }
-        place
+        sandbox
     }
 
-    /// Returns a path in this place.
+    /// Returns a path in this sandbox.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -63,7 +63,7 @@ impl Place {
         self.path("temporary")
     }
 
-    /// Returns the run folder of [`Place::run`].
+    /// Returns the run folder of [`Sandbox::run`].
     pub(crate) fn run_folder(&self) -> PathBuf {
         self.path("a run")
     }
@@ -77,17 +77,17 @@ impl Place {
     /// Writes an executable program with this text, such as a shell script.
     pub(crate) fn program(&self, name: &str, text: &str) -> PathBuf {
         let text = self.write(&format!("{name}.text"), text);
-        self.installed(&text, name)
+        self.install(&text, name)
     }
 
     /// Returns a copy of weir that other users may run: the build's folder may be closed to others.
     pub(crate) fn copy_of_weir(&self) -> PathBuf {
-        self.installed(Path::new(env!("CARGO_BIN_EXE_weir")), "weir")
+        self.install(Path::new(env!("CARGO_BIN_EXE_weir")), "weir")
     }
 
     /// Copies a program by a separate process. A file that this process holds open for writing is also held by any
     /// child that another test starts just then, and the kernel runs no program that is open for writing.
-    fn installed(&self, from: &Path, name: &str) -> PathBuf {
+    fn install(&self, from: &Path, name: &str) -> PathBuf {
         let to = self.path(name);
         let mut install = Command::new("install");
         let status = install.args(["-m", "755"]).arg(from).arg(&to).status();
@@ -111,7 +111,7 @@ impl Place {
     }
 
     /// Runs weir here with the words of a shell line, to its end.
-    pub(crate) fn ends(&self, line: &str) -> Ended {
+    pub(crate) fn call(&self, line: &str) -> Ended {
         let words = shlex::split(line).expect("a line of a shell");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Running::start(&mut self.weir(&words)).end()
@@ -159,17 +159,17 @@ impl Place {
 
     /// Runs a study with this text to its end, which must succeed and leave nothing, and returns its records.
     #[track_caller]
-    pub(crate) fn measured(&self, study: &str) -> (Ended, Run) {
+    pub(crate) fn measure(&self, study: &str) -> (Ended, Run) {
         let ended = self.run(study).end().with_code(0);
         self.assert_clean();
         (ended, self.records())
     }
 
-    /// Like [`Place::run`], to the end, of an existing study; a shell sets limits first.
+    /// Like [`Sandbox::run`], to the end, of an existing study; a shell sets limits first.
     pub(crate) fn run_behind(&self, before: &str) -> Ended {
         let mut shell = behind(before, "run study.yaml --out 'a run'");
-        let shell = shell.env("TMPDIR", self.temporary());
-        Running::start(shell.current_dir(self.folder.path())).end()
+        shell.env("TMPDIR", self.temporary()).current_dir(self.folder.path());
+        Running::start(&mut shell).end()
     }
 
     /// Reads the run's records.
@@ -179,7 +179,7 @@ impl Place {
     }
 
     pub(crate) fn resume(&self) -> Ended {
-        self.ends("run --resume 'a run'")
+        self.call("run --resume 'a run'")
     }
 
     /// Returns the number of lines in the run's records that contain some words.
@@ -204,10 +204,11 @@ impl Place {
     /// Checks that no process and no file is left of what was started here.
     #[track_caller]
     pub(crate) fn assert_clean(&self) {
-        let left = processes_in(&self.temporary()).into_iter();
-        let left: Vec<String> =
-            left.map(|pid| format!("{pid} {}", command_line(pid).unwrap_or_default())).collect();
-        assert_eq!(left, [""; 0], "processes");
+        let processes: Vec<String> = processes_in(&self.temporary())
+            .into_iter()
+            .map(|pid| format!("{pid} {}", command_line(pid).unwrap_or_default()))
+            .collect();
+        assert_eq!(processes, [""; 0], "processes");
         assert_eq!(names_in(&self.temporary()), [""; 0], "files");
     }
 
@@ -219,7 +220,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Sandbox {
     /// Ends proxies that are still running after a failed test.
     fn drop(&mut self) {
         for master in self.masters() {
@@ -257,8 +258,8 @@ pub(crate) fn slices<'r>(run: &'r Run, load: &str, arm: &str) -> Vec<&'r SliceRe
 }
 
 /// Returns a figure of an arm under a load, summed over its slices.
-pub(crate) fn sum(run: &Run, load: &str, arm: &str, of: fn(&SliceRecord) -> u64) -> u64 {
-    slices(run, load, arm).into_iter().map(of).sum()
+pub(crate) fn sum(run: &Run, load: &str, arm: &str, figure: fn(&SliceRecord) -> u64) -> u64 {
+    slices(run, load, arm).into_iter().map(figure).sum()
 }
 
 /// Returns the names in a folder, sorted.
@@ -276,26 +277,25 @@ pub(crate) fn names_in(folder: &Path) -> Vec<String> {
 /// it. All are checked because a proxy that is started in its prefix with relative paths names no folder, and one that
 /// changes its folder still writes its logs.
 pub(crate) fn processes_in(folder: &Path) -> Vec<u32> {
-    let own = std::process::id();
+    let this_process = std::process::id();
     fs::read_dir("/proc")
         .expect("/proc")
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|&pid| pid != own && has_to_do_with(pid, folder))
+        .filter(|&pid| pid != this_process && has_to_do_with(pid, folder))
         .collect()
 }
 
 /// Returns the processes among them that are proxies, or are about to become one.
 pub(crate) fn proxies_in(folder: &Path) -> Vec<u32> {
-    let is_proxy = |pid: &u32| {
-        let program = fs::read_link(format!("/proc/{pid}/exe"));
-        // One that ends has none any more. An agent's is a copy of weir, and has files of the proxies open now and then.
-        let is_other = program.is_ok_and(|program| program.file_name() != Some("weir".as_ref()));
-        is_other || is_launched(*pid)
-    };
-    let mut found = processes_in(folder);
-    found.retain(is_proxy);
-    found
+    processes_in(folder).into_iter().filter(|pid| is_proxy(*pid)).collect()
+}
+
+fn is_proxy(pid: u32) -> bool {
+    let program = fs::read_link(format!("/proc/{pid}/exe"));
+    // One that ends has none any more. An agent's is a copy of weir, and has files of the proxies open now and then.
+    let is_other = program.is_ok_and(|program| program.file_name() != Some("weir".as_ref()));
+    is_other || is_launched(pid)
 }
 
 /// Returns the proxies that have no parent among them.
@@ -314,9 +314,12 @@ fn is_launched(pid: u32) -> bool {
 
 fn has_to_do_with(pid: u32, folder: &Path) -> bool {
     let named = folder.to_str().expect("names are UTF-8");
-    let is_below = |link: PathBuf| fs::read_link(link).is_ok_and(|file| file.starts_with(folder));
     let open = fs::read_dir(format!("/proc/{pid}/fd"));
     command_line(pid).is_ok_and(|line| line.contains(named))
-        || is_below(format!("/proc/{pid}/cwd").into())
-        || open.is_ok_and(|open| open.flatten().any(|file| is_below(file.path())))
+        || leads_below(Path::new(&format!("/proc/{pid}/cwd")), folder)
+        || open.is_ok_and(|open| open.flatten().any(|file| leads_below(&file.path(), folder)))
+}
+
+pub(crate) fn leads_below(link: &Path, folder: &Path) -> bool {
+    fs::read_link(link).is_ok_and(|file| file.starts_with(folder))
 }

@@ -3,11 +3,11 @@
 use weir_configuration::Spot;
 use weir_configuration::haproxy::{self, Section, Statement, Tree, is_used_by};
 
-use crate::met::Met;
+use crate::route_match::RouteMatch;
 
 /// Parts of a configuration that apply to a load. If a keyword has several lines, the first one takes precedence.
 #[derive(Debug, Default)]
-pub(super) struct Way {
+pub(super) struct Route {
     /// Names of the section that accepts the requests, and of the one that passes them on to the origin server.
     pub(super) frontend: String,
     pub(super) backend: String,
@@ -23,50 +23,53 @@ pub(super) struct Way {
     pub(super) server: String,
 }
 
-impl Way {
+impl Route {
     /// Finds the path of a load: by the section that the look-up found, or else the one that listens at the load's
     /// address, or else the first one that listens.
-    pub(super) fn of(tree: &Tree<'_>, met: &Met) -> Way {
-        let asked = met.at.to_string();
-        let is_asked = |section: &Section<'_>| binds(section).any(|bind| listens(bind, &asked));
+    pub(super) fn of(tree: &Tree<'_>, route_match: &RouteMatch) -> Route {
+        let address = route_match.at.to_string();
         let sections = || tree.sections.iter().enumerate();
-        let by_spot = |spot: &Spot| sections().find(|(_, section)| is_at(section, spot));
         // The one that answers may stand behind another, which passes connections on to it.
-        let frontend = (met.server.as_ref().and_then(by_spot))
-            .or_else(|| sections().find(|(_, section)| section.has_frontend() && is_asked(section)))
+        let frontend = find_at(tree, route_match.server.as_ref())
+            .or_else(|| {
+                sections().find(|(_, section)| {
+                    section.has_frontend() && binds(section).any(|bind| listens(bind, &address))
+                })
+            })
             .or_else(|| sections().find(|(_, section)| section.has_frontend()));
-        let backend = (met.location.as_ref().and_then(by_spot))
-            .or_else(|| frontend.and_then(|(index, section)| behind(tree, index, section)))
+        let backend = find_at(tree, route_match.location.as_ref())
+            .or_else(|| frontend.and_then(|(index, section)| find_backend(tree, index, section)))
             .or_else(|| sections().find(|(_, section)| section.has_backend()));
 
         let global = tree.of_kind("global");
-        let mut way = Way {
+        let mut route = Route {
             global: global.flat_map(|(_, section)| lines_of(section)).collect(),
-            ..Way::default()
+            ..Route::default()
         };
         if let Some((index, section)) = frontend {
-            way.frontend = section.name().unwrap_or_default().to_owned();
-            way.client_side = lines(tree, index);
-            let bind =
-                binds(section).find(|bind| listens(bind, &asked)).or_else(|| binds(section).next());
-            way.bind = bind.map_or_else(String::new, line);
+            route.frontend = section.name().unwrap_or_default().to_owned();
+            route.client_side = lines(tree, index);
+            let bind = binds(section)
+                .find(|bind| listens(bind, &address))
+                .or_else(|| binds(section).next());
+            route.bind = bind.map_or_else(String::new, line);
             // An address's own counts in the place of its section's.
-            let own = way
+            let backlog = route
                 .bind
                 .split_once(" backlog ")
                 .and_then(|(_, rest)| rest.split(' ').next())
                 .map(|number| format!("backlog {number}"));
-            way.client_side.splice(..0, own);
+            route.client_side.splice(..0, backlog);
             // So does what it says of TLS in the place of what `global` says for all.
-            let own = bind.into_iter().flat_map(haproxy::as_defaults);
-            way.global.splice(..0, own);
+            let defaults = bind.into_iter().flat_map(haproxy::as_defaults);
+            route.global.splice(..0, defaults);
         }
         if let Some((index, section)) = backend {
-            way.backend = section.name().unwrap_or_default().to_owned();
-            way.origin_side = lines(tree, index);
-            way.server = server(tree, index);
+            route.backend = section.name().unwrap_or_default().to_owned();
+            route.origin_side = lines(tree, index);
+            route.server = server(tree, index);
         }
-        way
+        route
     }
 
     /// Returns the lines of a keyword, one or several words, perhaps with `no` before it, that apply to a context.
@@ -90,9 +93,16 @@ impl Way {
     }
 }
 
+fn find_at<'s, 't>(tree: &'s Tree<'t>, spot: Option<&Spot>) -> Option<(usize, &'s Section<'t>)> {
+    tree.sections
+        .iter()
+        .enumerate()
+        .find(|(_, section)| spot.is_some_and(|spot| is_at(section, spot)))
+}
+
 /// Returns the section that answers a frontend's requests: itself, its default backend, or else the first one that it
 /// names.
-fn behind<'s, 't>(
+fn find_backend<'s, 't>(
     tree: &'s Tree<'t>,
     index: usize,
     frontend: &'s Section<'t>,
@@ -104,8 +114,10 @@ fn behind<'s, 't>(
         .chain(tree.defaults_of(index).into_iter().map(|i| &tree.sections[i]))
         .flat_map(|section| &section.statements)
         .collect();
-    let named = |keyword: &str| statements.iter().find(|statement| statement.word(0) == keyword);
-    let name = named("default_backend").or_else(|| named("use_backend"))?.word(1);
+    let name = ["default_backend", "use_backend"]
+        .iter()
+        .find_map(|keyword| statements.iter().find(|statement| statement.word(0) == *keyword))?
+        .word(1);
     let mut sections = tree.sections.iter().enumerate();
     sections.find(|(_, section)| section.has_backend() && section.name() == Some(name))
 }
@@ -131,9 +143,11 @@ fn lines_of(section: &Section<'_>) -> impl Iterator<Item = String> {
 /// Returns the options of the first server of a section, behind those of its `default-server` lines.
 fn server(tree: &Tree<'_>, index: usize) -> String {
     let section = &tree.sections[index];
-    let is_server = |it: &Statement<'_>| matches!(it.word(0), "server" | "server-template");
-    let above: Vec<_> =
-        section.statements.iter().take_while(|statement| !is_server(statement)).collect();
+    let above: Vec<_> = section
+        .statements
+        .iter()
+        .take_while(|statement| !matches!(statement.word(0), "server" | "server-template"))
+        .collect();
     let server = section.statements.get(above.len());
     let mut chain = tree.defaults_of(index);
     chain.reverse();
@@ -161,7 +175,7 @@ fn binds<'s, 't>(section: &'s Section<'t>) -> impl Iterator<Item = &'s Statement
 
 /// Returns true if a `bind` line has this address.
 fn listens(bind: &Statement<'_>, address: &str) -> bool {
-    bind.word(1).split(',').any(|own| own == address)
+    bind.word(1).split(',').any(|bound| bound == address)
 }
 
 /// Returns true if a section is the one that a spot names: a copy has other line numbers, but the same names.
@@ -175,7 +189,8 @@ fn line(statement: &Statement<'_>) -> String {
 }
 
 fn is_named(line: &str, keyword: &str) -> bool {
-    let line = line.strip_prefix("no ").unwrap_or(line);
-    let rest = line.strip_prefix(keyword);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    line.strip_prefix("no ")
+        .unwrap_or(line)
+        .strip_prefix(keyword)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
