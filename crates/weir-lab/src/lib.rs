@@ -24,8 +24,8 @@
 //! All arms run at the same time on the same CPUs, and the load is switched between them in short slices. Connections to
 //! all of them stay open, and nothing is restarted within a trial.
 //!
-//! * The design of a block is every arm twice, in a random order and its mirror image, so a linear drift cancels. A
-//!   block never begins with the arm that ended the one before.
+//! * The design of a block is every arm twice, in a random order and its mirror image, so a linear drift cancels. With
+//!   more than two arms, a block never begins with the arm that ended the one before.
 //! * The first part of each slice (20 %) is not measured. The [`pilot`] measures the residue of every arm, which is the
 //!   work it still has to do when the load moves on. The slice is the shortest whose unmeasured part is twice the longest
 //!   residue.
