@@ -165,11 +165,11 @@ impl Responses {
     }
 }
 
-/// Creates all answers with this content: to GET and HEAD, for each value of `Connection`.
 fn fixed_response(bytes: &str, closes: bool) -> Response {
     Response { front: bytes.as_bytes().to_vec(), has_tail: false, closes, is_answer: false }
 }
 
+/// Creates all answers with this content: to GET and HEAD, for each value of `Connection`.
 fn answers(config: &OriginConfig, content: &[u8]) -> [Response; ANSWERS] {
     let close = "Connection: close\r\n";
     let keep_alive = "Connection: keep-alive\r\n";

@@ -135,12 +135,12 @@ impl<'t> Route<'t> {
     }
 }
 
-/// Returns the group of origin servers that a location passes requests on to: by name, or the first group if the name
-/// is a variable. None if `proxy_pass` names an address.
 fn first_block<'t>(tree: &'t [Plain], name: &'static str) -> &'t [Plain] {
     blocks(tree, name).next().map_or(&[][..], inside)
 }
 
+/// Returns the group of origin servers that a location passes requests on to: by name, or the first group if the name
+/// is a variable. None if `proxy_pass` names an address.
 fn group<'t>(http: &'t [Plain], location: &'t [Plain]) -> Option<&'t Plain> {
     let mut groups = blocks(http, "upstream");
     let pass = directives_named(location, "proxy_pass").next();

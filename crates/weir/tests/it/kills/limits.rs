@@ -134,11 +134,11 @@ fn limit(run: &Running, resource: Resource, most: u64) {
     let _ = prlimit(Some(pid), resource, limit);
 }
 
-/// Sends a signal by kill(1), because some numbers have no name.
 fn draw_index(rng: &mut SplitMix64, count: usize) -> usize {
     rng.below(count as u64) as usize
 }
 
+/// Sends a signal by kill(1), because some numbers have no name.
 fn signal(pid: u32, number: i32) {
     let mut kill = std::process::Command::new("kill");
     kill.args([format!("-{number}"), pid.to_string()]).stderr(std::process::Stdio::null());
