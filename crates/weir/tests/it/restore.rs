@@ -107,7 +107,7 @@ fn what_a_killed_weir_has_left_is_shown_and_undone() {
     host.leave(None, &[(BACKLOG, &backlog, "77"), (PORTS, &ports, "20000 30000")]);
     let folder = host.folder.path().join("temporary/weir-1-0123456789abcdef");
     fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("pid"), "1\n0\nan earlier boot\npid:[1]\n").unwrap();
+    fs::write(folder.join(".pid"), "1\n0\nan earlier boot\npid:[1]\n").unwrap();
 
     let shown = host.restore(&["--dry-run"]).with_code(0).stdout;
     let expected = format!(
