@@ -8,7 +8,6 @@
 use weir_model::record::{SliceRecord, TrialRecord};
 
 use super::CLOSED;
-use super::seen::sum_of;
 
 /// Number of blocks of the loop with half the connections.
 const HALF: u32 = 5;
@@ -183,6 +182,11 @@ fn is_held_up(slices: &[SliceRecord]) -> bool {
     let held_up_ns = sum_of(slices, |slice| slice.held_up.worst_ns());
     let throttled_ns = sum_of(slices, |slice| slice.throttled_ns);
     held_up_ns.max(throttled_ns) > HELD_UP * sum_of(slices, |slice| slice.measured_ns)
+}
+
+/// Sums a count over the slices.
+pub(super) fn sum_of(slices: &[SliceRecord], count: fn(&SliceRecord) -> u64) -> f64 {
+    slices.iter().map(count).sum::<u64>() as f64
 }
 
 /// Returns the completed requests per second.

@@ -7,7 +7,7 @@ use weir_model::record::{
 use weir_model::spin::Spin;
 use weir_search::{Bound, Goal, Observed, Window};
 
-use super::closed::{self, Settled};
+use super::closed::{self, Settled, sum_of};
 use super::{CLOSED, time};
 
 /// Share of its CPU time from which on a role may be the limiter; from [`BUSY`] on it is.
@@ -252,11 +252,6 @@ impl Frame {
             || trial.dispatch_lag.p99 as f64 > late_ns.unwrap_or(LATE_NS)
             || held_back.is_much(self.generators())
     }
-}
-
-/// Sums a count over the slices.
-pub(super) fn sum_of(slices: &[SliceRecord], count: fn(&SliceRecord) -> u64) -> f64 {
-    slices.iter().map(count).sum::<u64>() as f64
 }
 
 /// Returns the share of the time for which so many CPUs were busy.

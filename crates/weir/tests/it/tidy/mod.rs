@@ -95,7 +95,7 @@ fn an_offence_is_named_with_its_place() {
         ("a proxy's variant", "        ProxyKind::Haproxy => true,".to_owned(), named),
         ("a proxy's name", "    if arm.proxy == \"haproxy\" {".to_owned(), named),
         ("a title, a comment and a test", "let title = \"HAProxy\";\n// \"nginx\"\n#[cfg(test)]\n\"nginx\"".to_owned(), ""),
-        ("a default", "    let kind = kind.unwrap_or(ProxyKind::Nginx);".to_owned(), ""),
+        ("a default", "    let of_table = proxy.unwrap_or(ProxyKind::Nginx);".to_owned(), ""),
     ];
     for (name, text, expected) in rows {
         let expected: Vec<String> =

@@ -15,7 +15,7 @@ const KNOWS: [&str; 4] = [
 
 /// Lines that are not decisions: the proxy of a study that names none, and of a table without `--proxy`.
 const DEFAULTS: [&str; 2] = [
-    "let kind = kind.unwrap_or(ProxyKind::Nginx);",
+    "let kind = kind_node.and_then(|node| read_kind(node, check)).unwrap_or(ProxyKind::Nginx);",
     "let of_table = proxy.unwrap_or(ProxyKind::Nginx);",
 ];
 
