@@ -213,7 +213,7 @@ pub(crate) fn of_generators<'a>(
         .collect()
 }
 
-/// Returns the fate of the requests that were due; `None` in a closed loop, and in records from before it was kept.
+/// Returns the fate of the requests that were due; `None` in a closed loop.
 fn due(trial: &TrialRecord) -> Option<Due> {
     let due = Due {
         due: sum([trial], |slice| slice.due) as u64,

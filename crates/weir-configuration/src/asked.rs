@@ -367,8 +367,8 @@ fn choose(map: &dyn Map, ask: &AskSpec) -> Result<usize, ConfigurationError> {
     best(map, &outer, &request, ask.files).ok_or_else(|| none_by_itself(map, &outer, &request))
 }
 
-/// Returns the listener that suits a load best. Listeners with a port come before others, and listeners of servers named like the
-/// host before those of servers for any host.
+/// Returns the listener that suits a load best. Listeners with a port come before others, and listeners of servers
+/// named like the host before those of servers for any host.
 fn best(map: &dyn Map, among: &[usize], request: &Request<'_>, files: bool) -> Option<usize> {
     let ranked = among.iter().filter_map(|&candidate| {
         let rank = map.find_route(candidate, request).answer.rank(files)?;

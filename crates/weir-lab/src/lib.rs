@@ -21,16 +21,16 @@
 //!
 //! # Arms side by side
 //!
-//! All arms run at the same time on the same CPUs, and the load is switched between them in short slices. Connections to
-//! all of them stay open, and nothing is restarted within a trial.
+//! All arms run at the same time on the same CPUs, and the load is switched between them in short slices. Connections
+//! to all of them stay open, and nothing is restarted within a trial.
 //!
 //! * The design of a block is every arm twice, in a random order and its mirror image, so a linear drift cancels. With
 //!   more than two arms, a block never begins with the arm that ended the one before.
 //! * The first part of each slice (20 %) is not measured. The [`pilot`] measures the residue of every arm, which is the
-//!   work it still has to do when the load moves on. The slice is the shortest whose unmeasured part is twice the longest
-//!   residue.
-//! * The proxy's CPU time is read when its slice begins: it has rested since its last slice, so the scheduler's counters,
-//!   which lag by up to a tick for a running process, are exact.
+//!   work it still has to do when the load moves on. The slice is the shortest whose unmeasured part is twice the
+//!   longest residue.
+//! * The proxy's CPU time is read when its slice begins: it has rested since its last slice, so the scheduler's
+//!   counters, which lag by up to a tick for a running process, are exact.
 //! * A response time belongs to the slice in which its request was intended. In an open loop, requests that an arm was
 //!   too slow for are given up when its slice ends (counted as queued and censored): served later they would burden the
 //!   next arm.

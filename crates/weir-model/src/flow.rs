@@ -343,3 +343,36 @@ impl FlowSpec {
         Arrivals::Varied { segments, spacing: self.spacing }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::{Resumption, TlsVersion};
+
+    #[test]
+    fn loads_are_written_and_read_back() {
+        let flow = FlowSpec {
+            spacing: Spacing::Burst { size: 100 },
+            lifetime: Lifetime::Requests(10),
+            close: Close::Reset,
+            assignment: Assignment::PerConnection,
+            pipeline: 4,
+            tls: Some(TlsSpec {
+                versions: vec![TlsVersion::V1_2],
+                resumption: Resumption::Ratio(0.8),
+                ..TlsSpec::default()
+            }),
+            ..FlowSpec::new(100, ArrivalsSpec::ShareOfSlowest(0.6))
+        };
+        let load = LoadSpec {
+            beside: vec![FlowSpec::held(1000)],
+            spin: Spin::For(Duration::from_micros(50)),
+            size: Some(1024),
+            ..LoadSpec::new("c100-r300", flow, Duration::from_secs(60))
+        };
+        let text = serde_json::to_string(&load).unwrap();
+        assert_eq!(serde_json::from_str::<LoadSpec>(&text).unwrap(), load);
+        let without_main = text.replace("\"main\"", "\"other\"");
+        assert!(serde_json::from_str::<LoadSpec>(&without_main).is_err());
+    }
+}

@@ -77,14 +77,16 @@ pub struct RunHeader {
     pub places: PlacesUsed,
     /// Environment of the proxies' host.
     pub environment: Environment,
-    /// State of the network between the roles, and of their hosts, before the first trial; `None` if it was not measured.
+    /// State of the network between the roles, and of their hosts, before the first trial; `None` if it was not
+    /// measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
     /// Deviations from the study (for example CPUs shared by two roles).
     pub remarks: Vec<Remark>,
     /// True if baseline and winner are also measured one at a time after the plan.
     pub check_alone: bool,
-    /// Requested share of the study's time (`weir run --time`), as typed; `None` without the option. The study contains the resulting times.
+    /// Requested share of the study's time (`weir run --time`), as typed; `None` without the option. The study
+    /// contains the resulting times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Name and content of each file with the user's own parameters, without which the study cannot be understood.
@@ -310,8 +312,8 @@ pub struct ProxyRecord {
     pub arm: String,
     /// Address that the proxy listens on.
     pub address: String,
-    /// Program and version as the proxy reports them, `nginx/1.22.1`; empty in records from before there were several
-    /// programs, and for a proxy that weir did not start.
+    /// Program and version as the proxy reports them, `nginx/1.22.1`; empty for a proxy that weir did
+    /// not start.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program: String,
     /// Settings read back from the proxy itself, for every parameter that can be read back.

@@ -182,7 +182,7 @@ fn each_line(
     Ok(())
 }
 
-/// Parses a row by the names of its columns, because an older weir wrote fewer.
+/// Parses a row by the names of its columns. A column that the file lacks is unknown.
 fn parse(table: &Table, columns: &[String], cells: &[String]) -> Option<Sample> {
     if columns.len() != cells.len() {
         return None;
@@ -321,7 +321,7 @@ mod tests {
         let error = logs.append(dir, "here", &rows).unwrap_err().to_string();
         assert!(error.contains("other columns"), "{error}");
         let read = read_samples(dir).unwrap();
-        assert_eq!(read.rows[0].row.values, [None], "what an older weir did not have is unknown");
+        assert_eq!(read.rows[0].row.values, [None], "what the file lacks is unknown");
     }
 
     #[test]

@@ -23,10 +23,9 @@ const FOLDERS: [&str; 6] = ["", "conf", "logs", "temp", "files", "run"];
 /// A configuration that was written, and its prefix: a folder that holds all that this proxy reads and writes.
 ///
 /// ```text
-/// conf/             what weir wrote, or the copy of what the user wrote, and certificate and key for a listener with TLS
-/// files/            for static files      logs/output   what the program printed
-/// temp/             its temporary files   run/          sockets and process numbers
-/// ```
+/// conf/             what weir wrote, or the copy of what the user wrote, and certificate and key for a listener with
+/// TLS files/            for static files      logs/output   what the program printed temp/             its temporary
+/// files   run/          sockets and process numbers ```
 ///
 /// The program is started in the prefix, and paths in the configuration are relative to it if the proxy's language
 /// allows that, so the configurations of two arms differ only in their settings and addresses.
@@ -56,8 +55,8 @@ pub struct Configuration {
     pub(crate) own: Option<Arc<OwnCopy>>,
     /// The user's files as they were read; empty if weir wrote the configuration.
     pub(crate) originals: Vec<(PathBuf, String)>,
-    /// Answer of the user's files to each ask of [`crate::UserConfiguration::asks`], with the address to which the copy's requests
-    /// are sent.
+    /// Answer of the user's files to each ask of [`crate::UserConfiguration::asks`], with the address to which the
+    /// copy's requests are sent.
     pub(crate) asked: Vec<(SocketAddr, AskedRecord)>,
     /// Ways that the asks' requests take through the copy, each once.
     pub(crate) route_matches: Vec<RouteMatch>,

@@ -73,8 +73,8 @@ impl OwnCounters {
     }
 
     /// Reads the counters that can be read now; `missing` is told of each other, with the reason. To be called in the
-    /// network namespace of the proxy. Takes as long as the proxy needs to answer: of one that weir did not start no longer
-    /// than `patience`, of another five seconds at most for each question.
+    /// network namespace of the proxy. Takes as long as the proxy needs to answer: of one that weir did not start no
+    /// longer than `patience`, of another five seconds at most for each question.
     pub fn read(
         &mut self,
         patience: Duration,

@@ -202,8 +202,8 @@ impl Topology {
         }
     }
 
-    /// Makes a topology with a namespace for each role and links between them; the addresses are always the same. `None`
-    /// if that is not permitted.
+    /// Makes a topology with a namespace for each role and links between them; the addresses are always the same.
+    /// `None` if that is not permitted.
     pub(crate) fn namespaces() -> Option<Topology> {
         if let Err(error) = weir_host::may_have_networks() {
             eprintln!("skipped: {error}");

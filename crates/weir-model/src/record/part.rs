@@ -8,7 +8,7 @@ use crate::load::ErrorCount;
 use crate::load_report::TlsReport;
 
 /// One continuous trial: the blocks of a load that were measured with the same instances of the proxies, without a
-/// pause in between. Older runs have no such records.
+/// pause in between.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartRecord {

@@ -248,7 +248,8 @@ macro_rules! kinds {
         }
 
         impl ProxyKind {
-            /// Returns the kind of a proxy by the name of its process (comm, proc_pid_comm(5)); Debian calls httpd apache2.
+            /// Returns the kind of a proxy by the name of its process (comm, proc_pid_comm(5)); Debian calls httpd
+            /// apache2.
             pub fn of_process(name: &str) -> Option<ProxyKind> {
                 let program = if name == "apache2" { "httpd" } else { name };
                 ProxyKind::started().find(|kind| kind.name() == program)

@@ -1,8 +1,8 @@
 //! Kernel files printed by a shell in a pod, for the readers of this host's files.
 //!
 //! No program of weir runs in the pod of another party's proxy: the shell of its image prints the files for each line
-//! that it reads ([`SCRIPT`]), and its output replaces the files ([`PodFiles`]) until the next time. The shell ends with
-//! its input.
+//! that it reads ([`SCRIPT`]), and its output replaces the files ([`PodFiles`]) until the next time. The shell ends
+//! with its input.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -218,8 +218,8 @@ impl Faulty {
         })
     }
 
-    /// Starts a server with `fault` on each `period`-th connection, before its first request. The very first connection,
-    /// by which weir checks for a server, counts.
+    /// Starts a server with `fault` on each `period`-th connection, before its first request. The very first
+    /// connection, by which weir checks for a server, counts.
     pub(crate) fn connections(
         period: u64,
         fault: impl Fn(&mut Victim) -> After + Send + Sync + 'static,
@@ -241,8 +241,8 @@ impl Faulty {
         Faulty::start("https", FaultPeriod::Request(period), Box::new(fault), over(config))
     }
 
-    /// Starts a server over TLS with `fault` on each `period`-th connection before the handshake, which then takes place
-    /// if the connection is kept. The very first connection, by which weir checks for a server, counts.
+    /// Starts a server over TLS with `fault` on each `period`-th connection before the handshake, which then takes
+    /// place if the connection is kept. The very first connection, by which weir checks for a server, counts.
     pub(crate) fn handshakes(
         period: u64,
         config: Arc<ServerConfig>,

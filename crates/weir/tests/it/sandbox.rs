@@ -1,5 +1,5 @@
-//! A sandbox for one test's runs: a study, a run folder, and a separate folder for temporary files, so that all remaining
-//! files and processes are known to be of this run.
+//! A sandbox for one test's runs: a study, a run folder, and a separate folder for temporary files, so that all
+//! remaining files and processes are known to be of this run.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -203,8 +203,8 @@ pub(crate) fn hint(words: &str) -> Option<&'static str> {
     }
 }
 
-/// Shows the progress of a load. A reader of `lines` that is gone sets `stop`: nobody is left whom a load of a day would
-/// tell anything.
+/// Shows the progress of a load. A reader of `lines` that is gone sets `stop`: nobody is left whom a load of a day
+/// would tell anything.
 fn progress_of(
     args: &LoadArgs,
     lines: Option<Sink>,

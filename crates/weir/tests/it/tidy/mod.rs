@@ -1,5 +1,6 @@
-//! Test that the source is tidy, as far as clippy cannot tell: files are short, circles of files that import each other are
-//! small, and few files decide by the name of a proxy. It reads the text, with only as much knowledge of Rust as that takes.
+//! Test that the source is tidy, as far as clippy cannot tell: files are short, circles of files that import each
+//! other are small, and few files decide by the name of a proxy. It reads the text, with only as much knowledge of
+//! Rust as that takes.
 
 mod circles;
 mod proxies;
