@@ -79,8 +79,7 @@ fn others(window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
         read_in_use("cpus", &TASKS, &window, counters)?,
         read_in_use("cpus", &ALL, &window, counters)?,
     );
-    // A server's processes are to be known all; of threads that weir starts and ends meanwhile those are that have
-    // been seen.
+    // All processes of a server must be known; of threads that weir starts and ends meanwhile, those that were seen.
     let server = read_in_use("processes", &TASKS, &window, counters)?;
     let peers = [Role::Generator, Role::Origin].map(|role| {
         let rates = each_key(&build_rate("processes", &TASKS, role, 1.0), &window, counters);

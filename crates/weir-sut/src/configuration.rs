@@ -23,9 +23,10 @@ const FOLDERS: [&str; 6] = ["", "conf", "logs", "temp", "files", "run"];
 /// A configuration that was written, and its prefix: a folder that holds all that this proxy reads and writes.
 ///
 /// ```text
-/// conf/             what weir wrote, or the copy of what the user wrote, and certificate and key for a listener with
-/// TLS files/            for static files      logs/output   what the program printed temp/             its temporary
-/// files   run/          sockets and process numbers ```
+/// conf/             what weir wrote, or the copy of what the user wrote, and certificate and key of a TLS listener
+/// files/            for static files      logs/output   what the program printed
+/// temp/             its temporary files   run/          sockets and process numbers
+/// ```
 ///
 /// The program is started in the prefix, and paths in the configuration are relative to it if the proxy's language
 /// allows that, so the configurations of two arms differ only in their settings and addresses.
