@@ -22,8 +22,8 @@ mod words;
 pub use crate::findings::{
     BracketPoint, Capacity, CapacityFindings, Counted, CurvePoint, Growth, Ratio, UNIT,
 };
-pub(crate) use words::summary;
-pub use words::{carries, sentence};
+
+pub use words::{carries, sentence, summary};
 
 /// Finds the capacities of a run; `None` if its study does not ask for them.
 pub(crate) fn find(run: &Run) -> Option<CapacityFindings> {

@@ -5,9 +5,7 @@ use weir_model::record::LookRecord;
 use weir_model::study::{ArmRole, Compare, LoadSpec, Metric, Objective};
 use weir_record::Run;
 use weir_stats::clusters::INSTANCE_SD;
-use weir_stats::{
-    Estimate, Evidence, Outcome, SignedRank, holm, least_replicates, ratio_of, verdict,
-};
+use weir_stats::{Estimate, Evidence, SignedRank, holm, least_replicates, ratio_of, verdict};
 
 use crate::blocks::LoadData;
 use crate::findings::{AtLook, Comparison, Verdict};
@@ -395,14 +393,8 @@ fn judge(comparison: &mut Comparison, data: &LoadData<'_>) {
         objective.confidence,
         comparison.metric.higher_is_better(),
     );
-    comparison.verdict = match outcome {
-        _ if comparison.lacks_requests() => Verdict::Inconclusive,
-        Outcome::Inconclusive => Verdict::Inconclusive,
-        _ if comparison.is_contradicted(objective.band) => Verdict::Inconclusive,
-        Outcome::Better => Verdict::Better,
-        Outcome::Worse => Verdict::Worse,
-        Outcome::Equivalent => Verdict::Equivalent,
-    };
+    let is_doubtful = comparison.lacks_requests() || comparison.is_contradicted(objective.band);
+    comparison.verdict = if is_doubtful { Verdict::Inconclusive } else { outcome.into() };
     let mut reason = comparison.reason(objective);
     if comparison.verdict == Verdict::Inconclusive {
         reason += &missing(comparison, data, objective).unwrap_or_default();

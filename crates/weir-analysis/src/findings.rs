@@ -23,6 +23,7 @@ use weir_stats::verdict::LEAST_REPLICATES;
 use crate::names;
 use crate::replicates::samples_needed;
 
+pub use crate::outcomes::UNANSWERED;
 pub use alone::AloneFindings;
 pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
@@ -42,8 +43,6 @@ pub use verdict::Verdict;
 pub struct Findings {
     /// Findings by load, in the order of the study.
     pub loads: Vec<LoadFindings>,
-    /// The answer to the study's question in one sentence, or a line with one for each load.
-    pub answer: String,
     /// True if the run ended as planned; if not, the figures cover what was measured.
     pub complete: bool,
     /// Arms with levels that changed nothing here, in the order of the study.
@@ -70,6 +69,9 @@ pub struct Findings {
     pub headline: Headline,
     /// Matrices of loads, in the order of the study.
     pub matrices: Vec<MatrixFindings>,
+    /// Effect of each change over all loads of a matrix, by matrix and arm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pooled: Vec<PooledArm>,
     /// Breakdown of the time of requests, by load and arm; empty if it was not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub where_time_goes: Vec<WhereTimeGoes>,
@@ -90,6 +92,22 @@ pub struct MatrixFindings {
     pub loads: u32,
     /// Number of loads whose figures may be used.
     pub used: u32,
+}
+
+/// Effect of an arm over all loads of a matrix.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PooledArm {
+    /// Name of the matrix.
+    pub matrix: String,
+    /// Name of the arm.
+    pub arm: String,
+    /// Mean ratio to the arm that it is compared with.
+    pub ratio: f64,
+    /// Interval of the ratio.
+    pub interval: (f64, f64),
+    /// Verdict by a p that is corrected for the other arms.
+    pub verdict: Verdict,
 }
 
 /// An arm with inert levels.

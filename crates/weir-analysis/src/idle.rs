@@ -18,9 +18,6 @@ const CROWDED: f64 = 0.2;
 
 /// Clause about an idle load, for use wherever its figures appear.
 const WORDS: &str = "the connections were the limit";
-/// Sentence about an idle load in the answer.
-pub(crate) const ANSWER: &str = "The connections were the limit, so this does not show how much the proxy carries; more \
-                                 connections would.";
 
 /// Idle arms of a closed load.
 pub(crate) struct Idle {

@@ -15,8 +15,7 @@
 //! one at a time, if requested. `looks` determines what is decided before the end, if a study is measured until
 //! everything is decided, and combines the decisions of its looks. `matrix` corrects p over the loads of a matrix and
 //! pools each arm over them. `ranking` puts arms in order by their pairs, if the study compares all pairs. `limits`
-//! judges each arm by an absolute limit, if there is one. `figures` and `answer` put the rest into numbers and one
-//! sentence. `times` breaks down the time of requests, from samples; no verdict rests on it. `headline` states the
+//! judges each arm by an absolute limit, if there is one. `figures` puts the rest into numbers. `times` breaks down the time of requests, from samples; no verdict rests on it. `headline` states the
 //! basis of the answer and what it leaves out, and `published` compares published effects.
 //!
 //! [`mod@surroundings`] finds, before the first trial, properties of the network and the hosts that would spoil it.
@@ -25,7 +24,6 @@
 //! and [`mod@capacity`] evaluates it.
 
 pub mod alone;
-mod answer;
 mod blocks;
 pub mod capacity;
 mod compare;
@@ -36,6 +34,8 @@ mod equal;
 mod evidence;
 mod figures;
 pub mod findings;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 mod headline;
 mod hold_ups;
 mod idle;
@@ -65,7 +65,7 @@ use weir_stats::SignedRank;
 use crate::blocks::LoadData;
 use crate::capacity::CapacityFindings;
 use crate::compare::Comparer;
-use crate::findings::{Findings, LoadFindings, MisreadArm};
+use crate::findings::{Findings, LoadFindings};
 use crate::idle::Idle;
 
 pub use crate::counters::is_telling;
@@ -73,6 +73,7 @@ pub use crate::load::load_validity;
 pub use crate::looks::decide;
 pub use crate::matrix::cells;
 pub use crate::names::{are_different_proxies, are_steps, capitalized, listed, metric_words};
+pub use crate::ranking::rankings;
 pub use crate::replicates::{samples_needed, samples_wanted};
 pub use crate::values::bad_shares;
 
@@ -98,7 +99,6 @@ fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
     capacity::name_limits(&mut capacity, &limiters);
     capacity::doubt_crowded(&mut capacity, &limiters, &run.header.study);
     let mut findings = Findings {
-        answer: capacity::summary(&capacity),
         complete: run.outcome() == Some(Outcome::Complete),
         inert: inert::inert(run, &[]).0,
         limiters,
@@ -160,15 +160,7 @@ fn compared(run: &Run) -> Findings {
     let (inert, misread) = inert::inert(run, &loads);
     let alone = alone::check(run, &loads, &mut tests);
     let complete = run.outcome() == Some(Outcome::Complete);
-    let mut answer = answer::answer(study, (&loads, &pooled), &inert, complete);
-    let misread_words = misread.iter().map(MisreadArm::sentence);
-    let alone_words = alone.iter().map(|found| found.words.clone());
-    for words in misread_words.chain(alone_words) {
-        let between = if answer.contains('\n') { "\n" } else { " " };
-        answer += &format!("{between}{words}");
-    }
     let mut findings = Findings {
-        answer,
         alone,
         limiters: limiter::find(run, &[]),
         growth: limiter::grown(run),
@@ -176,14 +168,15 @@ fn compared(run: &Run) -> Findings {
         complete,
         inert,
         misread,
+        pooled,
         ..Findings::default()
     };
     conclude(study, &run.records, &mut findings);
     findings
 }
 
-/// Fills in everything that follows from the findings under each load, except the answer: matrices, headline and
-/// verdicts on published figures.
+/// Fills in everything that follows from the findings under each load: matrices, headline and verdicts on published
+/// figures.
 pub fn conclude(study: &Study, records: &[Record], findings: &mut Findings) {
     findings.matrices = headline::matrices(study, &findings.loads);
     findings.headline = headline::headline(study, records, findings);

@@ -8,8 +8,8 @@ use weir_stats::{SignedRank, chance_to_decide, critical_of};
 
 use crate::blocks::LoadData;
 use crate::compare::{Compared, Comparer};
-use crate::findings::{Comparison, LoadFindings, Verdict};
-use crate::{equal, idle::Idle, names};
+use crate::findings::{Comparison, Verdict};
+use crate::{equal, idle::Idle};
 
 /// Chance of a decision at the last look below which a comparison is given up.
 const HOPELESS: f64 = 0.05;
@@ -187,21 +187,4 @@ fn unclaimed(mut compared: Compared) -> Compared {
         "the run was cut short before its first look".clone_into(&mut comparison.because);
     }
     compared
-}
-
-/// Returns a sentence about the block after which the answer was known; empty if that was the planned end.
-pub(crate) fn early(load: &LoadFindings) -> String {
-    let Some((last, most)) = load.looks.last().and_then(|last| Some((last, last.planned.last()?)))
-    else {
-        return String::new();
-    };
-    if last.open.is_empty() && last.blocks < *most && !last.is_last {
-        format!(
-            "This was decided after {} of at most {} blocks; the intervals allow for such an early end.",
-            names::count(last.blocks.into()),
-            names::count((*most).into())
-        )
-    } else {
-        String::new()
-    }
 }

@@ -9,12 +9,10 @@ use weir_model::record::Phase;
 use weir_model::study::{ArmRole, Compare, LoadSpec, Study, Until};
 use weir_record::Run;
 use weir_stats::pooled::{Stratum, pooled};
-use weir_stats::{
-    Evidence, Outcome, benjamini_hochberg, holm, ratio_of, relative_difference, verdict,
-};
+use weir_stats::{Evidence, benjamini_hochberg, holm, ratio_of, relative_difference, verdict};
 
 use crate::compare::Comparer;
-use crate::findings::{Comparison, LoadFindings, Verdict};
+use crate::findings::{Comparison, LoadFindings, PooledArm, Verdict};
 use crate::ranking;
 
 /// Half-width of a 95 % interval in standard errors, at least.
@@ -49,20 +47,6 @@ pub(crate) struct CellSample {
     estimate: (f64, f64),
     differences: Vec<f64>,
     trials: Vec<TrialKey>,
-}
-
-/// Effect of an arm over all loads of a matrix.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PooledArm {
-    /// Name of the matrix.
-    pub(crate) matrix: String,
-    /// Name of the arm.
-    pub(crate) arm: String,
-    /// Mean ratio to the arm that it is compared with, with its interval.
-    pub(crate) ratio: f64,
-    pub(crate) interval: (f64, f64),
-    /// Verdict by a p that is corrected for the other arms.
-    pub(crate) verdict: Outcome,
 }
 
 /// Returns the replicates of each change under a load, if the load is part of a matrix and its end was planned.
@@ -158,7 +142,7 @@ pub(crate) fn pool(study: &Study, samples: &[CellSample]) -> Vec<PooledArm> {
                 arm: study.arms[arm].name.clone(),
                 ratio: ratio_of(pooled.value),
                 interval: pooled.interval.ratios(),
-                verdict: verdict(&evidence, objective.band, objective.confidence, better),
+                verdict: verdict(&evidence, objective.band, objective.confidence, better).into(),
             });
         }
     }

@@ -6,7 +6,7 @@ use weir_model::study::{LoadSpec, ProxyRole, Study};
 
 /// Share of requests without a right answer from which on rates are worth a comparison; published capacity goals allow
 /// that much.
-pub(crate) const UNANSWERED: f64 = 0.001;
+pub const UNANSWERED: f64 = 0.001;
 /// Numbers of answered and failed requests of a trial.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Answers {
@@ -132,7 +132,7 @@ mod tests {
     use weir_model::load::{Censored, ErrorCount};
 
     use super::*;
-    use crate::tests::fixture::{build_header, build_trial, slice, three_arms};
+    use crate::fixture::{build_header, build_trial, slice, three_arms};
 
     /// Each of 2,000 requests that ended is counted once, even if several things are wrong with it.
     #[test]

@@ -16,7 +16,7 @@ const OVERLAPS_LISTED: usize = 3;
 
 /// Returns a ranking for each metric; none if the study does not compare pairs. Under `idle` loads nobody was busy, so
 /// rates show how fast arms answer and not what they can carry.
-pub(crate) fn rankings(
+pub fn rankings(
     study: &Study,
     metrics: &[Metric],
     pairs: &[Comparison],

@@ -1,30 +1,23 @@
 //! Tests of the analysis on runs whose truth is known.
 
 mod bypass;
-mod capacity;
-mod effects;
 mod evidence;
-pub(crate) mod fixture;
 mod generators;
 mod growth;
 mod headline;
-mod limits;
-mod matrix;
 mod open_loop;
-mod pairs;
 mod replicates;
-mod rests;
 mod rules;
 mod stood_still;
 
 use weir_model::record::{Validity, ValidityReason};
-use weir_model::study::{ArmRole, LoadSpec, Metric};
+use weir_model::study::{ArmRole, Metric};
 
-use self::fixture::{
-    Moment, arm, build_header, build_trials, normal, run, run_with_times, three_arms,
-};
 use crate::analyze;
 use crate::findings::{Comparison, Findings, Verdict};
+use crate::fixture::{
+    Moment, arm, build_header, build_trials, normal, run, run_with_times, three_arms,
+};
 
 fn comparison<'a>(
     findings: &'a Findings,
@@ -42,59 +35,6 @@ fn world(noise: f64) -> impl FnMut(Moment<'_>) -> f64 {
         let effect = if moment.arm == 2 { 2.6 } else { 1.0 };
         20_000.0 * effect * (noise * normal(moment.rng)).exp()
     }
-}
-
-#[test]
-fn each_load_that_answers_has_a_line_of_the_answer() {
-    let mut header = build_header(three_arms());
-    header.study.loads.truncate(1);
-    let first_load = header.study.loads[0].clone();
-    header.study.loads.push(LoadSpec { name: "other".to_owned(), ..first_load });
-    let mut all = build_trials(&header, "closed", 30, world(0.01));
-    all.extend(build_trials(&header, "other", 30, world(0.01)));
-    let (_folder, run) = run(&header, all);
-    let answer = analyze(&run).answer;
-    let lines: Vec<&str> = answer.lines().collect();
-    assert_eq!(lines.len(), 2, "{answer}");
-    assert!(lines[0].starts_with("Under the load closed: keepalive makes"));
-    assert!(lines[1].starts_with("Under the load other: keepalive makes"));
-}
-
-#[test]
-fn a_known_effect_is_found_and_nothing_else() {
-    let header = build_header(three_arms());
-    let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(0.12)));
-    let findings = analyze(&run);
-    let load = &findings.loads[0];
-    assert_eq!((load.blocks, load.blocks_used), (60, 60));
-    assert_eq!((load.validity, load.reasons.len()), (Validity::Valid, 0));
-    assert_eq!(load.metrics, [Metric::Rate, Metric::CpuPerRequest]);
-
-    let keepalive = comparison(&findings, 0, Metric::Rate, "keepalive");
-    let (low, high) = keepalive.interval;
-    assert!(low < 2.6 && 2.6 < high && high / low < 1.15, "{keepalive:?}");
-    assert_eq!((keepalive.verdict, keepalive.n, keepalive.merged), (Verdict::Better, 60, 1));
-    assert!(keepalive.confidence >= 0.95 && keepalive.p < 1e-9);
-
-    let cpu = comparison(&findings, 0, Metric::CpuPerRequest, "keepalive");
-    assert_eq!(cpu.verdict, Verdict::Better, "less CPU time is better: {cpu:?}");
-    assert!((cpu.ratio * 2.6 - 1.0).abs() < 0.05, "{cpu:?}");
-
-    let same = comparison(&findings, 0, Metric::Rate, "stock-again");
-    assert!(matches!(same.verdict, Verdict::Inconclusive | Verdict::Equivalent), "{same:?}");
-    // sd of the mean of two slices against two: 0.12; 2.8 · 0.12 / √60.
-    assert!((0.03..0.06).contains(&same.minimum_detectable), "{same:?}");
-
-    assert!(findings.complete);
-    let want = format!(
-        "keepalive makes nginx carry {:.2} times as much (95 % interval {low:.2} to {high:.2}).",
-        keepalive.ratio
-    );
-    assert_eq!(findings.answer, want);
-    let arms = &load.arms;
-    assert!((arms[0].rate_completed - 20_000.0).abs() < 1000.0);
-    assert_eq!(arms[2].origin_connects_per_request, Some(1.0));
-    assert_eq!(arms[2].over_time.len(), 60);
 }
 
 #[test]
@@ -128,17 +68,6 @@ fn equal_arms_on_a_quiet_machine_are_equivalent() {
 }
 
 #[test]
-fn a_study_of_equal_arms_alone_answers_how_much_can_be_seen() {
-    let header = build_header(three_arms()[..2].to_vec());
-    let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(0.02)));
-    let findings = analyze(&run);
-    let same = comparison(&findings, 0, Metric::Rate, "stock-again");
-    let expected = format!("seen here from {:.1} % on", same.minimum_detectable * 100.0);
-    assert!(findings.answer.contains("Two equal arms"), "{}", findings.answer);
-    assert!(findings.answer.contains(&expected), "{}", findings.answer);
-}
-
-#[test]
 fn a_drift_of_the_machine_falls_out() {
     let header = build_header(three_arms());
     // From 10,000 to 40,000 per second over the run; whoever came first would lose by far.
@@ -166,7 +95,10 @@ fn invalid_blocks_are_out_before_their_outcome_is_looked_at() {
     });
     for trial in all.iter_mut().filter(|trial| trial.block % 4 == 0) {
         // … and half of the CPU time belonged to somebody else.
-        trial.slices.iter_mut().for_each(|slice| slice.proxy_steal_ns = fixture::SLICE_NS / 2);
+        trial
+            .slices
+            .iter_mut()
+            .for_each(|slice| slice.proxy_steal_ns = crate::fixture::SLICE_NS / 2);
     }
     let (_folder, run) = run(&header, all);
     let findings = analyze(&run);
@@ -205,34 +137,6 @@ fn autocorrelated_blocks_widen_the_interval() {
 }
 
 #[test]
-fn runs_with_next_to_nothing_in_them_say_so() {
-    let header = build_header(three_arms());
-    let (_folder, empty) = run(&header, Vec::new());
-    let findings = analyze(&empty);
-    assert_eq!(findings.answer, "Nothing was measured that answers the question.");
-    assert_eq!(findings.loads[0].validity, Validity::Invalid);
-    let nothing = comparison(&findings, 0, Metric::Rate, "keepalive");
-    assert_eq!((nothing.verdict, nothing.n), (Verdict::Invalid, 0));
-    assert!(nothing.ratio.is_nan());
-    assert_eq!(nothing.because, "nothing was measured");
-
-    let (_folder, one) = run(&header, build_trials(&header, "closed", 1, world(0.1)));
-    let findings = analyze(&one);
-    let single = comparison(&findings, 0, Metric::Rate, "keepalive");
-    assert_eq!((single.verdict, single.n), (Verdict::Inconclusive, 1));
-    assert!(single.because.contains("too few"), "{}", single.because);
-
-    // Killed within the only block: the last arm is missing.
-    let mut cut = build_trials(&header, "closed", 1, world(0.1));
-    cut.pop();
-    let (_folder, cut) = run(&header, cut);
-    let findings = analyze(&cut);
-    assert_eq!((findings.loads[0].blocks, findings.loads[0].blocks_used), (1, 0));
-    let missing = comparison(&findings, 0, Metric::Rate, "keepalive");
-    assert_eq!(missing.verdict, Verdict::Invalid);
-}
-
-#[test]
 fn five_blocks_claim_nothing_and_six_may() {
     let header = build_header(three_arms());
     for (blocks, want) in [(5, Verdict::Inconclusive), (6, Verdict::Better)] {
@@ -267,66 +171,12 @@ fn several_changes_are_corrected_together() {
     let [of_nine, of_one] = [header.study.arms.len(), 3].map(|arms| {
         let mut few = header.clone();
         few.study.arms.truncate(arms);
-        let (_folder, run) = fixture::run(&few, build_trials(&few, "closed", 60, world(0.05)));
+        let (_folder, run) =
+            crate::fixture::run(&few, build_trials(&few, "closed", 60, world(0.05)));
         let findings = analyze(&run);
         comparison(&findings, 0, Metric::Rate, "stock-again").minimum_detectable
     });
     assert!(of_nine > 1.2 * of_one, "{of_nine} {of_one}");
-}
-
-#[test]
-fn steps_of_a_cumulative_design_are_compared_with_the_step_before() {
-    let mut arms = three_arms();
-    arms.push(arm("and-log-off", ArmRole::Change, 2));
-    let header = build_header(arms);
-    let (_folder, run) = run(
-        &header,
-        build_trials(&header, "closed", 30, |moment| {
-            [10_000.0, 10_000.0, 20_000.0, 22_000.0][moment.arm] * (0.01 * normal(moment.rng)).exp()
-        }),
-    );
-    let findings = analyze(&run);
-    let step = comparison(&findings, 0, Metric::Rate, "and-log-off");
-    assert_eq!(step.against, "keepalive");
-    assert!((step.ratio - 1.1).abs() < 0.01, "{step:?}");
-    assert!(findings.answer.contains("; and-log-off 1.10 times ("), "{}", findings.answer);
-    assert!(findings.answer.contains("(each step against the one before it)"));
-}
-
-#[test]
-fn arms_of_strata_are_no_steps() {
-    let mut arms = three_arms();
-    arms.push(arm("workers", ArmRole::Change, 0));
-    arms.push(arm("workers-keepalive", ArmRole::Change, 3));
-    arms.push(arm("workers-log-off", ArmRole::Change, 3));
-    let header = build_header(arms);
-    let (_folder, run) = run(
-        &header,
-        build_trials(&header, "closed", 30, |moment| {
-            [1.0, 1.0, 2.0, 1.5, 3.0, 1.8][moment.arm]
-                * 10_000.0
-                * (0.01 * normal(moment.rng)).exp()
-        }),
-    );
-    let answer = analyze(&run).answer;
-    assert!(
-        answer.ends_with(" (each against the arm that differs from it in nothing else)."),
-        "{answer}"
-    );
-}
-
-#[test]
-fn a_difference_between_equal_arms_is_a_warning() {
-    let header = build_header(three_arms());
-    let (_folder, run) = run(
-        &header,
-        build_trials(&header, "closed", 20, |moment| {
-            20_000.0 * [1.0, 1.1, 1.0][moment.arm] + moment.rng.unit()
-        }),
-    );
-    let answer = analyze(&run).answer;
-    assert!(answer.starts_with("keepalive makes no difference that could be shown."), "{answer}");
-    assert!(answer.contains("The lab saw a difference between two equal arms"), "{answer}");
 }
 
 #[test]

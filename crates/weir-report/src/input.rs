@@ -4,7 +4,7 @@ use weir_analysis::findings::Findings;
 use weir_model::record::{Record, RunHeader};
 
 /// The data that a report is made from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ReportInput<'a> {
     /// The run: its study, host and version of weir.
     pub header: &'a RunHeader,
@@ -14,6 +14,8 @@ pub struct ReportInput<'a> {
     pub records: &'a [Record],
     /// Findings of the analysis.
     pub findings: &'a Findings,
+    /// The answer to the study's question in words ([`weir_sentences::answer`]), one topic per line.
+    pub answer: String,
 }
 
 /// Commands and paths that a summary ends with.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 pub use weir_analysis::capacity::sentence as capacity;
-pub use weir_analysis::metric_words as metric;
+pub use weir_sentences::metric_words as metric;
 
 use weir_analysis::findings::{Comparison, Holding, PublishedVerdict, Verdict};
 use weir_model::record::{

@@ -149,7 +149,7 @@ fn scatter(found: &Capacity) -> Option<String> {
 }
 
 /// Returns the answer to the study's question, one topic per line.
-pub(crate) fn summary(found: &CapacityFindings) -> String {
+pub fn summary(found: &CapacityFindings) -> String {
     if let [arm] = &found.arms[..] {
         let details = arm.words.get(1..).unwrap_or_default().join(" ");
         return format!("{}\n{details}", carries(arm)).trim_end().to_owned();

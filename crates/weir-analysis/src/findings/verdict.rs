@@ -1,6 +1,7 @@
 //! Verdicts of comparisons.
 
 use serde::{Deserialize, Serialize};
+use weir_stats::Outcome;
 
 /// Verdict of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,6 +18,17 @@ pub enum Verdict {
     Inconclusive,
     /// Invalid: there are no valid figures to compare.
     Invalid,
+}
+
+impl From<Outcome> for Verdict {
+    fn from(outcome: Outcome) -> Verdict {
+        match outcome {
+            Outcome::Better => Verdict::Better,
+            Outcome::Worse => Verdict::Worse,
+            Outcome::Equivalent => Verdict::Equivalent,
+            Outcome::Inconclusive => Verdict::Inconclusive,
+        }
+    }
 }
 
 impl Verdict {

@@ -5,7 +5,7 @@ use weir_model::study::{ArmRole, ProxyRole};
 use weir_record::Run;
 
 use crate::blocks::LoadData;
-use crate::tests::fixture::*;
+use crate::fixture::*;
 
 use Validity::{Invalid as I, Suspect as S};
 

@@ -13,9 +13,9 @@ use weir_model::record::{
 use weir_model::study::{LoadSpec, StudyArrivals};
 use weir_stats::SplitMix64;
 
-use super::fixture::{SLICE_NS, build_header, build_trial, load_report, slice, three_arms};
 use crate::blocks::{Part, holds};
 use crate::connections::is_with;
+use crate::fixture::{SLICE_NS, build_header, build_trial, load_report, slice, three_arms};
 use crate::validity::{RULES, Use, judge};
 use crate::{load_validity, validity};
 

@@ -2,7 +2,7 @@
 
 use weir_model::record::GeneratorShare;
 
-use super::fixture::{SLICE_NS, build_header, build_trial, slice, three_arms};
+use crate::fixture::{SLICE_NS, build_header, build_trial, slice, three_arms};
 use crate::validity;
 
 #[test]

@@ -4,9 +4,9 @@ use weir_limits::Resource;
 use weir_model::record::*;
 use weir_model::study::{Arm, ArmRole, LoadSpec, MatrixCell, StudyArrivals};
 
-use super::fixture::{arm, run_with_records};
 use crate::analyze;
 use crate::findings::{GrowthFindings, ResourceGrowth, Shape};
+use crate::fixture::{arm, run_with_records};
 
 /// Length of a block, seconds.
 const SECONDS: u64 = 2;

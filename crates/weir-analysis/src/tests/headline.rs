@@ -3,9 +3,9 @@
 use weir_model::record::{EndRecord, Outcome, Record, Validity, ValidityReason};
 use weir_model::study::{MatrixCell, Metric, Published};
 
-use super::fixture::{build_header, build_trials, run, three_arms};
 use super::world;
 use crate::findings::{CountedReason, Findings, Incomplete, PublishedVerdict};
+use crate::fixture::{build_header, build_trials, run, three_arms};
 use crate::{analyze, conclude};
 
 use Validity::{Invalid, Suspect, Valid};

@@ -2,9 +2,9 @@
 
 use weir_model::study::Metric;
 
-use super::fixture::{build_header, build_trials, normal, part, run_with_records, three_arms};
 use crate::analyze;
 use crate::findings::Verdict;
+use crate::fixture::{build_header, build_trials, normal, part, run_with_records, three_arms};
 use crate::replicates::{group_size, groups};
 
 /// One to three instances do not show their own spread, so that of other proxies is assumed: a difference of one per

@@ -4,8 +4,8 @@ use weir_model::limit::Limit;
 use weir_model::record::*;
 use weir_model::study::{ArmRole, Study, StudyArrivals};
 
-use super::fixture::{arm, run_with_records};
 use crate::analyze;
+use crate::fixture::{arm, run_with_records};
 
 /// Gives the proxy's CPU to other processes for this time.
 fn by_others(slice: &mut SliceRecord, nanoseconds: u64) {

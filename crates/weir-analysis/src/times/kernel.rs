@@ -166,7 +166,7 @@ mod tests {
     use weir_record::Sample;
 
     use super::*;
-    use crate::tests::fixture;
+    use crate::fixture;
 
     /// One second with load, from the tenth second on, in which a thousand requests were answered.
     const SPANS: [Span; 1] =

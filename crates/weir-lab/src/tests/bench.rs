@@ -106,6 +106,7 @@ pub(crate) fn reports(run: &Run, findings: &Findings) -> [String; 3] {
         study_text: &run.study_text,
         records: &run.records,
         findings,
+        answer: weir_sentences::answer(&run.header.study, findings),
     };
     [
         weir_report::terminal(&input, false, 100),

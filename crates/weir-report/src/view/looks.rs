@@ -1,7 +1,6 @@
 //! Interim looks at a load that is measured until all comparisons are decided.
 
 use weir_analysis::findings::LoadFindings;
-use weir_analysis::listed;
 use weir_model::record::LookRecord;
 use weir_model::study::Study;
 
@@ -32,15 +31,18 @@ fn sentence(study: &Study, load: &LoadFindings, last: &LookRecord) -> String {
         })
     });
     let decided: Vec<String> = decided.collect();
-    let decided =
-        if decided.is_empty() { "nothing is decided yet".to_owned() } else { listed(&decided) };
+    let decided = if decided.is_empty() {
+        "nothing is decided yet".to_owned()
+    } else {
+        weir_sentences::join_names(&decided)
+    };
     format!(
         "{} of {} planned, after {} of at most {most} blocks; their intervals have {}, so all of them together hold {} \
          wherever the run ended; {decided}",
         load.looks.len(),
         last.planned.len(),
-        listed(&blocks),
-        listed(&confidences),
+        weir_sentences::join_names(&blocks),
+        weir_sentences::join_names(&confidences),
         number::level(study.objective.confidence),
     )
 }

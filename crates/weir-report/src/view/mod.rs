@@ -98,7 +98,7 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
     blocks.push(Block::Callout(Callout {
         label: "Answer",
         badge: headline.validity,
-        paragraphs: input.findings.answer.trim().lines().map(str::to_owned).collect(),
+        paragraphs: input.answer.trim().lines().map(str::to_owned).collect(),
         basis: format!("judged by {}", objective(study)),
     }));
     let run = Text::from("run ")

@@ -1,6 +1,5 @@
 //! Comparison of every arm with every other on one metric, as a table and in words.
 
-use weir_analysis::capitalized;
 use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{ArmRole, Metric, Study};
 
@@ -22,8 +21,8 @@ pub(super) fn blocks(input: &ReportInput<'_>, load: &LoadFindings, metric: Metri
     }
     let ranking = load.rankings.iter().find(|ranking| ranking.metric == metric);
     let mut blocks = Vec::new();
-    if let Some(ranking) = ranking.filter(|own| !is_said(&input.findings.answer, &own.words)) {
-        let words = capitalized(study, &ranking.words);
+    if let Some(ranking) = ranking.filter(|own| !is_said(&input.answer, &own.words)) {
+        let words = weir_sentences::capitalize(study, &ranking.words);
         blocks.push(text(Style::Strong, format!("{words}.")));
     }
     let reading = match note(&pairs, study.objective.confidence).as_str() {

@@ -130,8 +130,8 @@ fn run(arms: Vec<Capacity>, ratios: Vec<Ratio>) -> Fixture {
         [one] => vec![one.words[0].clone(), one.words[1..].join(" ")],
         all => all.iter().map(|arm| arm.words[0].clone()).collect(),
     };
+    run.answer = answer.join("\n");
     run.findings = Findings {
-        answer: answer.join("\n"),
         complete: true,
         capacity: Some(CapacityFindings {
             arms,

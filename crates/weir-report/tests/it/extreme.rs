@@ -288,7 +288,7 @@ fn forty_arms_with_long_names() {
 #[test]
 fn an_answer_for_each_load_is_a_paragraph_each() {
     let mut run = fixture::run();
-    run.findings.answer = "Under one load: so.\nUnder another: not so.".to_owned();
+    run.answer = "Under one load: so.\nUnder another: not so.".to_owned();
     let [text, md, page] = all(&run);
     assert!(text.contains("\nUnder one load: so.\nUnder another: not so.\n"));
     assert!(md.contains("Under one load: so.\n\nUnder another: not so.\n"));
@@ -301,7 +301,7 @@ fn names_that_are_markup_stay_names() {
     let mut run = fixture::run();
     run.header.study.title = hostile.to_owned();
     run.header.study.question = hostile.to_owned();
-    run.findings.answer = hostile.to_owned();
+    run.answer = hostile.to_owned();
     run.study_text = format!("```\n{hostile}\n````");
     run.header.remarks = vec![Remark::of_run(hostile)];
     run.header.study.arms[2].name = hostile.to_owned();

@@ -86,7 +86,7 @@ pub(crate) fn run_of(plans: &[Plan], words: &str) -> Fixture {
         }
     }
     load.rankings = vec![ranking(Metric::Rate, plans, words)];
-    run.findings.answer = format!("{words}.");
+    run.answer = format!("{words}.");
     run.records = plans.iter().zip(20_000..).map(record).collect();
     run
 }

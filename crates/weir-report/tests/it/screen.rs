@@ -49,7 +49,7 @@ fn invalid() -> Fixture {
         load.validity = Validity::Invalid;
         load.reasons = load.reasons.first().cloned().into_iter().collect();
     }
-    run.findings.answer = "Nothing can be said.".to_owned();
+    run.answer = "Nothing can be said.".to_owned();
     run
 }
 
@@ -104,7 +104,7 @@ fn one_arm_under_many_loads() -> Fixture {
 fn wordy() -> Fixture {
     let mut run = eight_arms_three_loads();
     let answers = (0..30).map(|number| format!("Under the load {number}: {}", "so. ".repeat(20)));
-    run.findings.answer = answers.collect::<Vec<String>>().join("\n");
+    run.answer = answers.collect::<Vec<String>>().join("\n");
     run
 }
 
@@ -144,7 +144,7 @@ fn every_summary_fits_a_screen_and_has_the_answer_the_validity_and_the_path() {
             let lines = text.lines().map(|line| line.chars().count().div_ceil(width).max(1));
             assert!(lines.sum::<usize>() <= SUMMARY_LINES, "{text}");
             let input = run.input();
-            let answer = input.findings.answer.split_whitespace().take(6);
+            let answer = input.answer.split_whitespace().take(6);
             let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
             has_all(&flat, &[&answer.collect::<Vec<_>>().join(" ")]);
             let validity = weir_report::words::validity(input.findings.headline.validity);

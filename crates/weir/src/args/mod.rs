@@ -306,7 +306,7 @@ pub(crate) enum ReportFormat {
     Markdown,
     /// One self-contained page.
     Html,
-    /// The findings, for programs (docs/schemas/weir-findings-1.json).
+    /// The findings, for programs (docs/schemas/weir-findings-2.json).
     Json,
     /// A row for each load, arm and metric (docs/csv.md).
     Csv,

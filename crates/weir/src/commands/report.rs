@@ -19,13 +19,13 @@ use crate::terminal;
 /// Default folder of runs.
 pub(crate) const RUNS: &str = "runs";
 /// Name and version of the JSON output's format.
-pub(crate) const FORMAT: &str = "weir-findings/1";
+pub(crate) const FORMAT: &str = "weir-findings/2";
 
 /// The findings of a run, as JSON.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
-    /// `weir-findings/1`.
+    /// `weir-findings/2`.
     format: &'static str,
     /// Exact version of the weir that measured.
     weir_version: &'a str,
@@ -205,5 +205,6 @@ fn build_input<'a>(run: &'a Run, findings: &'a Findings) -> ReportInput<'a> {
         study_text: &run.study_text,
         records: &run.records,
         findings,
+        answer: weir_sentences::answer(&run.header.study, findings),
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn describe_look(look: &LookRecord, left: Duration, at_most: Duration
 /// Lists numbers: `12, 18 and 27`.
 pub(crate) fn listed(numbers: &[u32]) -> String {
     let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
-    weir_analysis::listed(&numbers)
+    weir_sentences::join_names(&numbers)
 }
 
 /// Describes the state of a load: `12 of 30 s · 2,000 of 2,000 responses/s · p99 202 µs · 3 in flight · 0 errors · 18 s

@@ -272,7 +272,7 @@ fn a_run_ends_in_the_format_that_was_asked_for() {
         .with_code(0)
         .says(&["report.html", "report.md"]);
     let json: serde_json::Value = ended.document();
-    assert_eq!(json["format"], "weir-findings/1");
+    assert_eq!(json["format"], "weir-findings/2");
     let report = sandbox.call("report 'a run' --format json").with_code(0);
     assert_eq!(report.stdout, ended.stdout);
     sandbox.read("report.html").has("keeps-origin");

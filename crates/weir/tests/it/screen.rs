@@ -175,7 +175,8 @@ fn what_is_printed_at_the_end_of_a_run_fits_a_screen() {
         let lines = shown.lines().count();
         assert!(lines <= SCREEN - INTERRUPTED, "{lines} lines:\n{shown}");
         let words = flat(&shown);
-        let answer: Vec<&str> = findings.answer.split_whitespace().take(8).collect();
+        let answer = weir_sentences::answer(&run.header.study, &findings);
+        let answer: Vec<&str> = answer.split_whitespace().take(8).collect();
         words.has(&answer.join(" "));
         let validity = weir_report::words::validity(findings.headline.validity);
         shown.has_all(&[&format!("\n{validity}, judged by "), "/report.html\n"]);

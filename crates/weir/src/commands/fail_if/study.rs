@@ -148,7 +148,7 @@ fn judge_comparison(
         _ => String::new(),
     };
     let verdict = found.verdict.word();
-    let metric = weir_analysis::metric_words(metric);
+    let metric = weir_sentences::metric_words(metric);
     Some((
         held,
         format!(

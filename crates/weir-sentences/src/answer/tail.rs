@@ -1,10 +1,10 @@
 //! Tails that the headline metric hides.
 
+use weir_analysis::findings::{ArmFindings, Comparison, LoadFindings, NEVER_NS, Verdict};
 use weir_model::study::{ArmRole, Metric, Study};
 
 use super::role;
-use crate::findings::{ArmFindings, Comparison, LoadFindings, NEVER_NS, Verdict};
-use crate::names::time;
+use crate::numbers::time;
 
 /// Factor from which on a tail is named: it must be so many times as bad as the headline metric says, and as two equal
 /// arms differ. Pooled high quantiles of equal arms differ by up to 1.7 times on a machine that stands still now and

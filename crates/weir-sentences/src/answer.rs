@@ -4,30 +4,40 @@ mod matrix;
 mod proxies;
 mod tail;
 
+use weir_analysis::findings::{
+    Comparison, Findings, Holding, Ineffective, InertArm, LimitFindings, LoadFindings, MisreadArm,
+    UNANSWERED, Verdict,
+};
+use weir_analysis::{are_different_proxies, are_steps};
 use weir_model::study::{ArmRole, Metric, Study};
 
-use crate::findings::{
-    Comparison, Holding, Ineffective, InertArm, LimitFindings, LoadFindings, Verdict,
-};
-use crate::idle;
-use crate::looks;
-use crate::matrix::PooledArm;
-use crate::names::{self, are_different_proxies, are_steps, capitalized, find, ms};
-use crate::outcomes::UNANSWERED;
+use crate::names::{capitalize, find_arm, join_names, metric_words};
+use crate::numbers::{self, ms};
 
 /// Maximum number of names that are listed; more are counted instead.
 const NAMES_LISTED: usize = 3;
+/// Sentence about a closed loop in which nobody was busy.
+const CONNECTIONS_LIMIT: &str = "The connections were the limit, so this does not show how much the proxy carries; more \
+                                 connections would.";
 
-/// Returns the answer, with a line for each load that gives the objective's metric. A second sentence warns if two
-/// equal arms came out as different.
-pub(crate) fn answer(
-    study: &Study,
-    (loads, pooled): (&[LoadFindings], &[PooledArm]),
-    inert: &[InertArm],
-    complete: bool,
-) -> String {
-    let metric = study.objective.metric;
-    let answering = loads.iter().filter(|load| load.metrics.contains(&metric));
+/// Returns the answer, with a line for each load that gives the objective's metric, or for each capacity.
+pub fn answer(study: &Study, findings: &Findings) -> String {
+    if let Some(capacity) = &findings.capacity {
+        return weir_analysis::capacity::summary(capacity);
+    }
+    let of_loads = of_loads(study, findings);
+    let between = if of_loads.contains('\n') { "\n" } else { " " };
+    let misread = findings.misread.iter().map(MisreadArm::sentence);
+    let alone = findings.alone.iter().map(|found| found.words.clone());
+    let sentences = std::iter::once(of_loads).chain(misread).chain(alone);
+    sentences.collect::<Vec<_>>().join(between)
+}
+
+/// Answers from the findings under each load. A second sentence warns if two equal arms came out as different.
+fn of_loads(study: &Study, findings: &Findings) -> String {
+    let Findings { inert, complete, .. } = findings;
+    let (metric, complete) = (study.objective.metric, *complete);
+    let answering = findings.loads.iter().filter(|load| load.metrics.contains(&metric));
     let answering: Vec<&LoadFindings> = answering.filter(|load| load.blocks > 0).collect();
     if let Some(text) = one_arm_under_many(study, &answering) {
         return with_end(text, complete);
@@ -37,7 +47,7 @@ pub(crate) fn answer(
     for loads in &groups {
         match loads[..] {
             [load] => text.push(of_load(study, load, inert, groups.len() > 1)),
-            _ => text.push(matrix::sentence(study, (loads, pooled), inert)),
+            _ => text.push(matrix::sentence(study, (loads, &findings.pooled), inert)),
         }
     }
     if text.is_empty() {
@@ -59,21 +69,33 @@ fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: 
     let both: Vec<String> =
         [limits, compared].into_iter().filter(|sentence| !sentence.is_empty()).collect();
     let text = format!("{under}{}", both.join(" "));
-    let idle = match &*load.idle {
-        "" => "",
-        _ => idle::ANSWER,
-    };
-    let noted = [load.fresh.clone(), idle.to_owned(), looks::early(load)].into_iter();
+    let idle = if load.idle.is_empty() { "" } else { CONNECTIONS_LIMIT };
+    let noted = [load.fresh.clone(), idle.to_owned()].into_iter();
     std::iter::once(text)
         .chain(tail::hidden(study, load))
         .chain(unanswered(load))
         .chain(changed(load))
         .chain(noted.filter(|note| !note.is_empty()))
+        .chain(early(load))
         .chain(load.ineffective.iter().map(Ineffective::sentence))
         .chain(load.rests.iter().cloned())
         .chain(warning(study, load))
         .collect::<Vec<String>>()
         .join(" ")
+}
+
+/// Returns a sentence about the block after which the answer was known; `None` if that was the planned end.
+fn early(load: &LoadFindings) -> Option<String> {
+    let last = load.looks.last()?;
+    let most = *last.planned.last()?;
+    let is_early = last.open.is_empty() && last.blocks < most && !last.is_last;
+    is_early.then(|| {
+        format!(
+            "This was decided after {} of at most {} blocks; the intervals allow for such an early end.",
+            numbers::count(last.blocks.into()),
+            numbers::count(most.into())
+        )
+    })
 }
 
 /// Returns a sentence about arms that changed during the run; their figures are a mixture of two states.
@@ -87,8 +109,8 @@ fn changed(load: &LoadFindings) -> Option<String> {
         ),
         _ => format!(
             "{} requests/s before, {} after",
-            names::rate(first.before),
-            names::rate(first.after)
+            numbers::rate(first.before),
+            numbers::rate(first.after)
         ),
     };
     let why = match &*first.evidence {
@@ -113,7 +135,7 @@ fn unanswered(load: &LoadFindings) -> Option<String> {
         arms.map(|arm| format!("{} {:.1} %", arm.arm, arm.unanswered * 100.0)).collect();
     let (first, more) = (arms.first()?, arms.len().saturating_sub(NAMES_LISTED));
     let named = match more {
-        0 => names::listed(&arms),
+        0 => join_names(&arms),
         _ => format!("{first} (and {} other arms)", arms.len() - 1),
     };
     Some(format!("Requests without a correct answer: {named}."))
@@ -150,19 +172,19 @@ fn one_arm_under_many(study: &Study, loads: &[&LoadFindings]) -> Option<String> 
         let alike: Vec<(&str, &LimitFindings)> =
             limits.iter().filter(|(_, limit)| limit.verdict == verdict).copied().collect();
         if let Some((_, first)) = alike.first() {
-            parts.push(format!("{} under {}", stays(&arm.name, first), listed(&alike)));
+            parts.push(format!("{} under {}", stays(&arm.name, first), list_loads(&alike)));
         }
     }
-    Some(format!("{}.", capitalized(study, &parts.join("; "))))
+    Some(format!("{}.", capitalize(study, &parts.join("; "))))
 }
 
 /// Returns `held-0 (2.1 ms), held-10k (3.4 ms) and held-25k (5 ms)`, with the estimate of each load that has one.
-fn listed(loads: &[(&str, &LimitFindings)]) -> String {
+fn list_loads(loads: &[(&str, &LimitFindings)]) -> String {
     let names = loads.iter().map(|(load, limit)| match limit.value_ns {
         value if value.is_finite() => format!("{load} ({} ms)", ms(value)),
         _ => (*load).to_owned(),
     });
-    names::listed(&names.collect::<Vec<_>>())
+    join_names(&names.collect::<Vec<_>>())
 }
 
 /// Returns a sentence about the arms that stay within the study's limit; empty without a limit. Leaves out the A/A arm,
@@ -177,7 +199,7 @@ fn within(study: &Study, load: &LoadFindings) -> String {
     if parts.is_empty() {
         String::new()
     } else {
-        format!("{}.", capitalized(study, &parts.join("; ")))
+        format!("{}.", capitalize(study, &parts.join("; ")))
     }
 }
 
@@ -247,13 +269,13 @@ fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     let invalid = changes(study, load, Verdict::Invalid);
     if !invalid.is_empty() {
         let (who, verb) = subject(&invalid, "", "has", "have");
-        let metric = names::metric_words(metric);
+        let metric = metric_words(metric);
         parts.push(format!("{who} {verb} no valid figures of the {metric}"));
     }
     if parts.is_empty() {
         return resolution(study, load);
     }
-    let text = capitalized(study, &parts.join("; "));
+    let text = capitalize(study, &parts.join("; "));
     format!("{text}{}.", compared_with(study))
 }
 
@@ -299,11 +321,11 @@ fn effect(study: &Study, comparison: &Comparison, first: bool, idle: bool) -> St
     if let Some(text) = without_bound(comparison) {
         return text;
     }
-    let interval = names::interval(comparison.interval);
+    let interval = numbers::interval(comparison.interval);
     if !first {
         return format!("{arm} {ratio:.2} times ({interval})");
     }
-    let proxy = find(study, arm).map_or(&study.proxy, |arm| study.proxy_of(arm)).kind.title();
+    let proxy = find_arm(study, arm).map_or(&study.proxy, |arm| study.proxy_of(arm)).kind.title();
     let clause = match comparison.metric {
         Metric::Rate if idle => format!("{proxy} answer {ratio:.2} times as many requests"),
         Metric::Rate => format!("{proxy} carry {ratio:.2} times as much"),
@@ -345,7 +367,7 @@ fn subject<'a>(who: &[&Comparison], other: &str, one: &'a str, many: &'a str) ->
         return (format!("{} {other}changes", who.len()), verb);
     }
     let names: Vec<String> = who.iter().map(|c| c.arm.clone()).collect();
-    let text = names::listed(&names);
+    let text = join_names(&names);
     (text, verb)
 }
 
@@ -388,5 +410,5 @@ fn warning(study: &Study, load: &LoadFindings) -> Option<String> {
 }
 
 fn role(study: &Study, arm: &str) -> ArmRole {
-    find(study, arm).map_or(ArmRole::Change, |arm| arm.role)
+    find_arm(study, arm).map_or(ArmRole::Change, |arm| arm.role)
 }

@@ -124,12 +124,12 @@ fn each_end_has_its_words() {
         let index =
             run.records.iter().position(|record| matches!(record, Record::Capacity(_))).unwrap();
         run.records[index] = ended(change).remove(0);
-        let findings = analyze(&run);
+        let findings = AnalyzedRun::of(&run);
         let arm = findings.capacity.as_ref().unwrap().arms[0].clone();
         let all = arm.words.join(" ");
         assert!(all.contains(words), "{words}: {all}");
         assert!(!all.contains("NaN") && !all.contains(".."), "{all}");
-        assert!(findings.answer.starts_with(&arm.words[0]), "{}", findings.answer);
+        assert!(findings.answer().starts_with(&arm.words[0]), "{}", findings.answer());
         assert_eq!(arm.claimed, arm.verified > 1.0, "{words}");
     }
 }

@@ -8,10 +8,11 @@ use weir_model::record::{RunHeader, TrialRecord, Validity};
 use weir_model::study::{ArmRole, Metric};
 use weir_stats::SplitMix64;
 
-use super::fixture::{Moment, arm, build_header, build_trials, run, run_with_times};
-use super::{comparison, three_arms};
-use crate::analyze;
-use crate::findings::{Findings, Holding, LimitFindings, Verdict};
+use weir_analysis::fixture::three_arms;
+use weir_analysis::fixture::{Moment, arm, build_header, build_trials, run, run_with_times};
+
+use super::{AnalyzedRun, comparison};
+use weir_analysis::findings::{Holding, LimitFindings, Verdict};
 
 /// Exponential response times, 1,600 in a trial; their p99 is ln 100 times the mean.
 fn exponential(mean_ns: f64) -> impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64> {
@@ -30,17 +31,17 @@ fn alone() -> RunHeader {
     header
 }
 
-fn of_alone(blocks: u32, mean_ns: f64, censored: u64) -> Findings {
+fn of_alone(blocks: u32, mean_ns: f64, censored: u64) -> AnalyzedRun {
     let header = alone();
     let mut trials = build_trials(&header, "open", blocks, as_intended);
     for trial in &mut trials {
         trial.censored = Censored { in_flight: censored, ..Censored::default() };
     }
     let (_folder, run) = run_with_times(&header, trials, exponential(mean_ns));
-    analyze(&run)
+    AnalyzedRun::of(&run)
 }
 
-fn only_limit(findings: &Findings) -> &LimitFindings {
+fn only_limit(findings: &AnalyzedRun) -> &LimitFindings {
     assert_eq!(findings.loads[0].limits, [], "the closed load gives no p99");
     assert_eq!(findings.loads[1].limits.len(), 1);
     &findings.loads[1].limits[0]
@@ -62,7 +63,7 @@ fn a_limit_is_judged_by_the_interval_not_by_the_estimate() {
         assert!((limit.value_ns / (mean_ns * p99) - 1.0).abs() < 0.03, "{limit:?}");
         let (low, high) = limit.interval_ns;
         assert!(low <= mean_ns * p99 && mean_ns * p99 <= high && high / low < 1.1);
-        assert!(findings.answer.contains(word), "{}", findings.answer);
+        assert!(findings.answer().contains(word), "{}", findings.answer());
         assert_eq!(findings.loads[1].validity, Validity::Valid);
     }
 }
@@ -80,7 +81,7 @@ fn requests_that_were_never_answered_are_beyond_every_limit() {
     assert_eq!(limit.because, "2.9 % of the requests were not answered");
     assert_eq!(limit.value_ns, f64::INFINITY);
     let why = "nginx does not stay within 1 ms (2.9 % of the requests were not answered)";
-    assert!(findings.answer.to_lowercase().contains(why), "{}", findings.answer);
+    assert!(findings.answer().to_lowercase().contains(why), "{}", findings.answer());
 }
 
 #[test]
@@ -99,11 +100,11 @@ fn a_limit_beside_a_comparison_is_for_every_arm() {
     header.study.objective.within = Some(Duration::from_millis(1));
     let trials = build_trials(&header, "open", 60, as_intended);
     let (_folder, run) = run_with_times(&header, trials, exponential(1e5));
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     let limits = &findings.loads[1].limits;
     assert_eq!(limits.len(), 3);
     assert!(limits.iter().all(|limit| limit.verdict == Holding::Holds));
-    let answer = &findings.answer;
+    let answer = &findings.answer();
     assert!(answer.starts_with("stock stays within 1 ms") && answer.contains("; keepalive stays"));
     assert!(!answer.contains("stock-again stays"), "{answer}");
 }
@@ -126,14 +127,14 @@ fn bytes_that_arrive_after_a_slice_are_not_of_its_time() {
         slice.received_bytes = slice.completed_whole * 1_000_000;
     }
     let (_folder, run) = run(&header, trials);
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     let load = &findings.loads[0];
     assert_eq!(load.metrics, [Metric::ReceivedBytes, Metric::CpuPerRequest]);
     assert_eq!(load.arms[0].received_per_second, Some(1e10));
     let change = comparison(&findings, 0, Metric::ReceivedBytes, "keepalive");
     assert!((change.ratio - 2.0).abs() < 1e-6, "{change:?}");
     assert_eq!(change.verdict, Verdict::Better);
-    let answer = &findings.answer;
+    let answer = &findings.answer();
     assert!(
         answer.contains("keepalive makes nginx pass on 2.00 times as many bytes")
             || answer.contains("keepalive makes nginx pass on 2.00 times as many bytes"),
@@ -159,7 +160,7 @@ fn loads_of_an_arm_that_is_alone_are_put_together_by_what_came_out() {
         "crowded" => slow(trial, rng),
         _ => fast(trial, rng),
     });
-    let answer = analyze(&run).answer;
+    let answer = AnalyzedRun::of(&run).answer();
     assert!(
         answer.starts_with("nginx stays within 1 ms under open (0.4")
             && answer.contains(" ms) and held (0.4")

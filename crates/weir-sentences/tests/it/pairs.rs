@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use weir_model::record::{CountersRecord, Phase, Record, RunHeader};
 use weir_model::study::{Arm, ArmRole, Compare, ExternalSpec, Metric, ProxyKind, ProxySpec};
 
-use super::comparison;
-use super::fixture::{Moment, arm, build_header, build_trials, normal, run, three_arms};
-use crate::analyze;
-use crate::findings::{Comparison, Findings, Verdict};
-use crate::ranking::rankings;
+use super::{AnalyzedRun, comparison};
+use weir_analysis::findings::{Comparison, Findings, Verdict};
+use weir_analysis::fixture::{Moment, arm, build_header, build_trials, normal, run, three_arms};
+use weir_analysis::rankings;
 
 const KINDS: [ProxyKind; 5] =
     [ProxyKind::Nginx, ProxyKind::Haproxy, ProxyKind::Envoy, ProxyKind::Caddy, ProxyKind::Httpd];
@@ -47,7 +46,7 @@ fn a_run_whose_truth_is_known_ranks_rightly() {
     // nginx and HAProxy alike, Envoy at 0.61 of them, Caddy and httpd alike at 0.3.
     let rates = [20e3, 20e3, 20e3, 12.2e3, 6e3, 6e3];
     let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(&rates)));
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     let load = &findings.loads[0];
     assert_eq!(pairs_of(&findings, Metric::Rate).len(), 10);
     assert_eq!(load.pairs.len(), 20, "the rate and the CPU time");
@@ -62,7 +61,7 @@ fn a_run_whose_truth_is_known_ranks_rightly() {
     assert_eq!(groups, expected);
     assert_eq!(ranking.overlaps, []);
     assert_eq!(ranking.unranked, [""; 0]);
-    let answer = &findings.answer;
+    let answer = &findings.answer();
     // Which nobody has checked.
     assert!(!answer.contains("equal terms"), "{answer}");
     for words in [
@@ -84,7 +83,7 @@ fn an_arm_that_was_not_compared_with_the_best_one_leaves_that_open() {
     let header = five();
     let rates = [26e3, 26e3, 20e3, 12e3, 6e3, 6.5e3];
     let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(&rates)));
-    let mut pairs = analyze(&run).loads[0].pairs.clone();
+    let mut pairs = AnalyzedRun::of(&run).loads[0].pairs.clone();
     let clear = &rankings(&header.study, &[Metric::Rate], &pairs, false)[0].words;
     assert!(clear.starts_with("nginx carries most; "), "{clear}");
     let pair = pairs.iter_mut().find(|pair| (&*pair.arm, &*pair.against) == ("caddy", "nginx"));
@@ -98,7 +97,7 @@ fn a_verdict_is_the_same_wherever_it_stands() {
     let header = five();
     let rates = [20e3, 20e3, 20.4e3, 12e3, 6e3, 6e3];
     let (_folder, run) = run(&header, build_trials(&header, "closed", 40, world(&rates)));
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     let load = &findings.loads[0];
     for comparison in load.comparisons.iter().filter(|c| c.arm != "nginx-again") {
         let pair = load.pairs.iter().find(|pair| {
@@ -124,7 +123,7 @@ fn pairs_are_antisymmetric() {
         back.study.arms.reverse();
         let (_f, forth) = run(&forth, recorded.clone());
         let (_b, back) = run(&back, recorded);
-        let (forth, back) = (analyze(&forth), analyze(&back));
+        let (forth, back) = (AnalyzedRun::of(&forth), AnalyzedRun::of(&back));
         for pair in &forth.loads[0].pairs {
             let twin = back.loads[0].pairs.iter().find(|twin| {
                 (twin.metric, &twin.arm, &twin.against) == (pair.metric, &pair.against, &pair.arm)
@@ -153,9 +152,9 @@ fn another_proxy_makes_nobody_carry_more() {
     header.study.arms.push(arm("no-log", ArmRole::Change, 0));
     let rates = [20e3, 20e3, 26e3, 12e3, 20e3, 20e3, 24e3];
     let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(&rates)));
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     assert!(findings.loads[0].pairs.is_empty() && findings.loads[0].rankings.is_empty());
-    let answer = &findings.answer;
+    let answer = &findings.answer();
     for words in [
         "no-log makes nginx carry 1.2",
         "; Envoy carries 0.6",
@@ -185,7 +184,7 @@ fn what_weir_did_not_start_has_no_cpu_time() {
         trial.slices.iter_mut().for_each(|slice| slice.proxy_cpu_ns = 0);
     }
     let (_folder, run) = run(&header, recorded);
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     let load = &findings.loads[0];
     assert_eq!(load.arms[2].cpu_per_request_ns, None);
     assert!(load.arms[0].cpu_per_request_ns.is_some());
@@ -215,7 +214,7 @@ fn counters_are_added_up_over_the_parts_of_a_load() {
             counted: counted.map(|(name, n)| (name.to_owned(), n)).into(),
         }));
     }
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     let sums = [("overflow", 7), ("total", 20)].map(|(name, n)| (name.to_owned(), n));
     assert_eq!(findings.loads[0].arms[2].counters, BTreeMap::from(sums));
     assert!(findings.loads[0].arms[0].counters.is_empty());
@@ -235,7 +234,7 @@ fn what_is_not_told_apart_across_groups_is_named() {
     let mut has_overlaps = false;
     for blocks in 8..24 {
         let (_folder, run) = run(&header, build_trials(&header, "closed", blocks, world(&rates)));
-        let findings = analyze(&run);
+        let findings = AnalyzedRun::of(&run);
         let ranking = &findings.loads[0].rankings[0];
         let pairs = pairs_of(&findings, Metric::Rate);
         for (better, arm) in &ranking.overlaps {

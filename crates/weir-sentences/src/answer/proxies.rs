@@ -1,16 +1,16 @@
 //! The answer of a study whose arms are different proxies. One proxy does not "make" another carry more, so these
 //! sentences compare.
 
+use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{Metric, Study};
 
-use crate::findings::{Comparison, LoadFindings, Verdict};
-use crate::names::{arm, capitalized, listed};
+use crate::names::{arm, capitalize, join_names};
 
 /// Ranks the arms in a sentence if the study compares every pair; `None` in other studies.
 pub(super) fn ranked(study: &Study, load: &LoadFindings) -> Option<String> {
     let metric = study.objective.metric;
     let ranking = load.rankings.iter().find(|r| r.metric == metric)?;
-    Some(format!("{}.", capitalized(study, &ranking.words)))
+    Some(format!("{}.", capitalize(study, &ranking.words)))
 }
 
 /// Returns "HAProxy carries 1.31 times as much as nginx (95 % interval 1.27 to 1.35)". If nobody was busy, "answers
@@ -46,7 +46,7 @@ pub(super) fn no_difference(study: &Study, comparisons: &[&Comparison]) -> Optio
     let first = comparisons.first()?;
     let (_, other) = both(study, first);
     let names: Vec<String> = comparisons.iter().map(|c| both(study, c).0).collect();
-    let subject = listed(&names);
+    let subject = join_names(&names);
     Some(match first.verdict {
         Verdict::Equivalent => {
             let band = (study.objective.band * 1e4).round() / 1e2;

@@ -4,11 +4,9 @@
 use weir_model::record::{Record, TrialRecord};
 use weir_model::study::{ProxyKind, Settings};
 
-use super::fixture::{build_header, build_trials, run, three_arms};
 use super::matrix::proxy;
-use super::world;
-use crate::analyze;
-use crate::findings::Findings;
+use super::{AnalyzedRun, world};
+use weir_analysis::fixture::{build_header, build_trials, run, three_arms};
 
 /// A contradiction between reading and measurement is an error of the reading; the two are never printed side by side.
 #[test]
@@ -18,7 +16,7 @@ fn an_arm_that_was_read_as_equal_and_differs_is_not_called_inert() {
     changes.insert("backlog".to_owned(), "32768".to_owned());
     let (_folder, mut measured) = run(&header, build_trials(&header, "closed", 30, world(0.01)));
     measured.records.push(proxy("keepalive", &["backlog"]));
-    let findings = analyze(&measured);
+    let findings = AnalyzedRun::of(&measured);
     assert_eq!(findings.inert, []);
     let [misread] = &findings.misread[..] else {
         panic!("{:?}", findings.misread);
@@ -30,13 +28,13 @@ fn an_arm_that_was_read_as_equal_and_differs_is_not_called_inert() {
         misread.ratio
     );
     assert_eq!(misread.sentence(), sentence);
-    assert!(findings.answer.ends_with(&sentence), "{}", findings.answer);
-    assert!(!findings.answer.contains("inert"), "{}", findings.answer);
+    assert!(findings.answer().ends_with(&sentence), "{}", findings.answer());
+    assert!(!findings.answer().contains("inert"), "{}", findings.answer());
 
     // What the other change does is no contradiction.
     let changes = &mut measured.header.study.arms[2].changes;
     changes.insert("gzip".to_owned(), "off".to_owned());
-    let findings = analyze(&measured);
+    let findings = AnalyzedRun::of(&measured);
     assert_eq!((findings.misread.len(), findings.inert.len()), (0, 1));
 }
 
@@ -47,7 +45,7 @@ fn analyze_change(
     changes: &[(&str, &str)],
     read: &[(&str, &str)],
     connects: f64,
-) -> Findings {
+) -> AnalyzedRun {
     let mut header = build_header(three_arms());
     header.study.proxy.kind = kind;
     header.study.arms[2].changes = settings_of(changes);
@@ -64,7 +62,7 @@ fn analyze_change(
     };
     stock.effective = settings_of(read);
     run.records.push(Record::Proxy(stock));
-    analyze(&run)
+    AnalyzedRun::of(&run)
 }
 
 fn settings_of(levels: &[(&str, &str)]) -> Settings {
@@ -93,14 +91,14 @@ fn a_change_is_held_against_the_counter_in_which_its_purpose_shows() {
         let of_load = &findings.loads[0].ineffective;
         let ids: Vec<&str> = of_load.iter().map(|ineffective| &*ineffective.id).collect();
         assert_eq!(ids, expected, "{changes:?} {read:?} {connects}");
-        let is_said = findings.answer.contains("did not take effect");
-        assert_eq!(is_said, !expected.is_empty(), "{}", findings.answer);
+        let is_said = findings.answer().contains("did not take effect");
+        assert_eq!(is_said, !expected.is_empty(), "{}", findings.answer());
     }
     let findings =
         analyze_change(ProxyKind::Nginx, &[keepalive], &[("origin_keepalive", "0")], 1.0);
     let sentence = "origin_keepalive = 64 did not take effect in keepalive: 1.000 connections to the origin server per \
                 request, and 1.000 in stock.";
-    assert!(findings.answer.ends_with(sentence), "{}", findings.answer);
+    assert!(findings.answer().ends_with(sentence), "{}", findings.answer());
 }
 
 #[test]
@@ -109,5 +107,5 @@ fn what_keeps_a_change_from_its_effect_is_named() {
     let findings = analyze_change(ProxyKind::Haproxy, &[("http_reuse", "always")], &read, 1.0);
     let clause =
         "http_connection_mode is http-server-close, and no connection to the origin is kept.";
-    assert!(findings.answer.ends_with(clause), "{}", findings.answer);
+    assert!(findings.answer().ends_with(clause), "{}", findings.answer());
 }

@@ -14,15 +14,15 @@ use weir_record::{HistogramKind, Run, RunWriter, empty_histogram, summarize, tag
 use weir_stats::{SplitMix64, block_order};
 
 /// Length of a slice, nanoseconds; `MEASURED_NS` is its measured part.
-pub(crate) const SLICE_NS: u64 = 100_000_000;
-pub(crate) const MEASURED_NS: u64 = 80_000_000;
+pub const SLICE_NS: u64 = 100_000_000;
+pub const MEASURED_NS: u64 = 80_000_000;
 
-pub(crate) fn arm(name: &str, role: ArmRole, against: usize) -> Arm {
+pub fn arm(name: &str, role: ArmRole, against: usize) -> Arm {
     Arm { against, ..fixture::arm(name, role, &[]) }
 }
 
 /// A header with a closed load `closed` and an open one `open` at 10,000 per second.
-pub(crate) fn build_header(arms: Vec<Arm>) -> RunHeader {
+pub fn build_header(arms: Vec<Arm>) -> RunHeader {
     fixture::header(Study {
         loads: vec![
             fixture::load("closed", StudyArrivals::Closed),
@@ -33,7 +33,7 @@ pub(crate) fn build_header(arms: Vec<Arm>) -> RunHeader {
 }
 
 /// Baseline, baseline again, one change.
-pub(crate) fn three_arms() -> Vec<Arm> {
+pub fn three_arms() -> Vec<Arm> {
     vec![
         arm("stock", ArmRole::Baseline, 0),
         arm("stock-again", ArmRole::SameAsBaseline, 0),
@@ -42,7 +42,7 @@ pub(crate) fn three_arms() -> Vec<Arm> {
 }
 
 /// A slice in which the proxy was busy all the time and answered `rate` per second.
-pub(crate) fn slice(index: u64, rate: f64) -> SliceRecord {
+pub fn slice(index: u64, rate: f64) -> SliceRecord {
     let completed = (rate * MEASURED_NS as f64 / 1e9).round() as u64;
     let completed_whole = (rate * SLICE_NS as f64 / 1e9).round() as u64;
     SliceRecord {
@@ -61,12 +61,7 @@ pub(crate) fn slice(index: u64, rate: f64) -> SliceRecord {
     }
 }
 
-pub(crate) fn build_trial(
-    load: &str,
-    arm: &str,
-    block: u32,
-    slices: Vec<SliceRecord>,
-) -> TrialRecord {
+pub fn build_trial(load: &str, arm: &str, block: u32, slices: Vec<SliceRecord>) -> TrialRecord {
     let completed = slices.iter().map(|slice| slice.completed_whole).sum();
     TrialRecord {
         slices,
@@ -80,21 +75,21 @@ pub(crate) fn build_trial(
 }
 
 /// Returns a random number that is roughly standard normal: the sum of twelve uniform numbers less six.
-pub(crate) fn normal(rng: &mut SplitMix64) -> f64 {
+pub fn normal(rng: &mut SplitMix64) -> f64 {
     (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
 }
 
 /// Arguments of a model of the world, which returns the rate of `arm` in a slice.
-pub(crate) struct Moment<'a> {
-    pub(crate) arm: usize,
-    pub(crate) block: u32,
+pub struct Moment<'a> {
+    pub arm: usize,
+    pub block: u32,
     /// Index of the slice in the trial.
-    pub(crate) index: u64,
-    pub(crate) rng: &'a mut SplitMix64,
+    pub index: u64,
+    pub rng: &'a mut SplitMix64,
 }
 
 /// Makes the trials of `blocks` blocks under `load`, in the lab's order of slices.
-pub(crate) fn build_trials(
+pub fn build_trials(
     header: &RunHeader,
     load: &str,
     blocks: u32,
@@ -118,12 +113,12 @@ pub(crate) fn build_trials(
 }
 
 /// Writes a run folder with these trials, ended as planned.
-pub(crate) fn run(header: &RunHeader, trials: Vec<TrialRecord>) -> (TempDir, Run) {
+pub fn run(header: &RunHeader, trials: Vec<TrialRecord>) -> (TempDir, Run) {
     run_with_times(header, trials, |_, _| Vec::new())
 }
 
 /// Writes a run folder with these trials, each with response times of its own (nanoseconds) in the histogram log.
-pub(crate) fn run_with_times(
+pub fn run_with_times(
     header: &RunHeader,
     trials: Vec<TrialRecord>,
     times: impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64>,
@@ -148,7 +143,7 @@ fn parts(trials: &[TrialRecord]) -> Vec<Record> {
     parts.collect()
 }
 
-pub(crate) fn part(load: &str, blocks: Range<u32>) -> Record {
+pub fn part(load: &str, blocks: Range<u32>) -> Record {
     Record::Part(Box::new(PartRecord {
         load: load.to_owned(),
         first_block: blocks.start,
@@ -159,7 +154,7 @@ pub(crate) fn part(load: &str, blocks: Range<u32>) -> Record {
 
 /// Writes a run folder with records of other kinds behind the trials. Unless a continuous trial is among them, the
 /// default number is added.
-pub(crate) fn run_with_records(
+pub fn run_with_records(
     header: &RunHeader,
     trials: Vec<TrialRecord>,
     mut times_of: impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64>,
@@ -192,6 +187,6 @@ pub(crate) fn run_with_records(
 }
 
 /// A load test without reasons for doubt: 10,000/s on 100 connections for 10 s by one thread.
-pub(crate) fn load_report() -> LoadReport {
-    serde_json::from_str(include_str!("testdata/load_report.json")).unwrap()
+pub fn load_report() -> LoadReport {
+    serde_json::from_str(include_str!("fixture/load_report.json")).unwrap()
 }

@@ -3,8 +3,9 @@
 use weir_model::record::{ArmConnections, ConnectionCounts, PartRecord, ProxyRecord, Record};
 use weir_record::Run;
 
-use super::fixture::{SLICE_NS, build_header, build_trials, run, three_arms};
-use crate::analyze;
+use weir_analysis::fixture::{SLICE_NS, build_header, build_trials, run, three_arms};
+
+use super::AnalyzedRun;
 
 /// Sentences about a run whose second arm used a share of a CPU while it rested, for 1.4 s at most, and closed
 /// connections.
@@ -44,9 +45,9 @@ fn rests(share: f64, lost: u64, timeouts: &[(&str, &str)]) -> Vec<String> {
         asked: Vec::new(),
         objects: Vec::new(),
     }));
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     let rests = findings.loads[0].rests.clone();
-    assert!(rests.iter().all(|sentence| findings.answer.contains(sentence)));
+    assert!(rests.iter().all(|sentence| findings.answer().contains(sentence)));
     rests
 }
 
@@ -92,7 +93,7 @@ fn what_interrupts_take_of_the_proxys_cpus_is_a_figure() {
             .flat_map(|trial| &mut trial.slices)
             .for_each(|slice| slice.proxy_irq_ns = irq_ns);
         let (_folder, run) = run(&header, all);
-        analyze(&run).loads[0].arms[1].interrupts
+        AnalyzedRun::of(&run).loads[0].arms[1].interrupts
     });
     assert_eq!(none, None);
     let cpus = header.cpus.proxy.cpus().len() as f64;

@@ -4,9 +4,10 @@ use weir_model::record::{Inert, ProxyRecord, Record, RunHeader};
 use weir_model::study::{LoadSpec, MatrixCell, Metric};
 use weir_stats::SplitMix64;
 
-use super::fixture::{build_header, build_trials, normal, run, three_arms};
-use crate::analyze;
-use crate::findings::{Comparison, Verdict};
+use weir_analysis::findings::{Comparison, Verdict};
+use weir_analysis::fixture::{build_header, build_trials, normal, run, three_arms};
+
+use super::AnalyzedRun;
 
 pub(super) fn proxy(arm: &str, inert: &[&str]) -> Record {
     Record::Proxy(ProxyRecord {
@@ -38,21 +39,21 @@ fn an_inert_arm_is_called_so_and_not_without_difference() {
     let equal =
         build_trials(&header, "closed", 24, |moment| 1e4 * (1.0 + 0.002 * normal(moment.rng)));
     let (_folder, mut run) = run(&header, equal);
-    let plain = analyze(&run).answer;
+    let plain = AnalyzedRun::of(&run).answer();
     assert!(plain.contains("no difference"), "{plain}");
     run.records.push(proxy("keepalive", &["backlog"]));
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     let expected = "keepalive is inert (net.core.somaxconn is 128).";
-    assert_eq!(findings.answer, expected);
+    assert_eq!(findings.answer(), expected);
     assert!(findings.inert[0].whole);
     // A resumed run starts its proxies again: what they say last counts.
     run.records.push(proxy("keepalive", &[]));
-    assert_eq!(analyze(&run).inert, []);
+    assert_eq!(AnalyzedRun::of(&run).inert, []);
     run.header.study.arms[2].changes.insert("gzip".to_owned(), "off".to_owned());
     run.records.push(proxy("keepalive", &["backlog"]));
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     assert!(!findings.inert[0].whole);
-    assert_eq!(findings.answer, plain, "the other change may have an effect");
+    assert_eq!(findings.answer(), plain, "the other change may have an effect");
 }
 
 /// A study with a closed load at each of `cells` numbers of connections.
@@ -82,7 +83,7 @@ fn a_matrix_is_answered_in_one_sentence_by_counts() {
         }));
     }
     let (_folder, run) = run(&header, all);
-    let answer = analyze(&run).answer;
+    let answer = AnalyzedRun::of(&run).answer();
     let expected = "Over 2 of 2 loads of the matrix, by the completed rate: keepalive: better on average (1.40 times, \
                     95 % interval 1.40 to 1.40), better in 1 (2.00 to 2.00 times), no difference beyond 2 % in 1. Of the \
                     loads called better or worse, at most 5 % are so by chance, on average (Benjamini-Hochberg).";
@@ -97,7 +98,7 @@ fn of_many_equal_loads_none_is_called_better_or_worse() {
         build_trials(&header, &load.name, 24, |_| 1e4 * (1.0 + 0.02 * normal(&mut rng)))
     });
     let (_folder, run) = run(&header, all.collect());
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     let changes =
         findings.loads.iter().filter_map(|load| load.comparison("keepalive", Metric::Rate));
     let changes: Vec<&Comparison> = changes.collect();
@@ -108,7 +109,7 @@ fn of_many_equal_loads_none_is_called_better_or_worse() {
         assert!(!is_claim && found.family == 60, "{found:?}");
         assert!(found.p_holm > 0.05, "{found:?}");
     }
-    let answer = &findings.answer;
+    let answer = &findings.answer();
     assert!(
         answer.contains("keepalive: no difference beyond 2 % on average (1.00 times"),
         "{answer}"

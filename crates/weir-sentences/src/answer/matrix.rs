@@ -1,12 +1,11 @@
 //! The answer of a matrix of loads, arm by arm. A sentence for each of a hundred cells would tell nobody anything.
 
+use weir_analysis::findings::{Comparison, InertArm, LoadFindings, PooledArm, Verdict};
 use weir_model::record::Validity;
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
-use weir_stats::Outcome;
 
-use crate::findings::{Comparison, InertArm, LoadFindings, Verdict};
-use crate::matrix::PooledArm;
-use crate::names::{self, metric_words};
+use crate::names::metric_words;
+use crate::numbers;
 
 use super::inert_clause;
 
@@ -90,15 +89,15 @@ fn over_all(study: &Study, pooled: &PooledArm) -> String {
     let confidence = (study.objective.confidence * 1e4).round() / 1e2;
     let band = (study.objective.band * 1e4).round() / 1e2;
     let verdict = match pooled.verdict {
-        Outcome::Better => "better".to_owned(),
-        Outcome::Worse => "worse".to_owned(),
-        Outcome::Equivalent => format!("no difference beyond {band} %"),
-        Outcome::Inconclusive => "no difference that could be shown".to_owned(),
+        Verdict::Better => "better".to_owned(),
+        Verdict::Worse => "worse".to_owned(),
+        Verdict::Equivalent => format!("no difference beyond {band} %"),
+        Verdict::Inconclusive | Verdict::Invalid => "no difference that could be shown".to_owned(),
     };
     format!(
         "{verdict} on average ({:.2} times, {confidence} % interval {})",
         pooled.ratio,
-        names::interval(pooled.interval)
+        numbers::interval(pooled.interval)
     )
 }
 

@@ -8,10 +8,11 @@ use weir_model::record::*;
 use weir_model::study::{Arm, ArmRole, Study, StudyArrivals};
 use weir_record::Run;
 
-use super::fixture::{arm, run_with_records};
-use crate::analyze;
-use crate::capacity::{Capacity, CapacityFindings, Counted, CurvePoint, sentence};
-use crate::findings::{Findings, Verdict};
+use weir_analysis::capacity::{Capacity, CapacityFindings, Counted, CurvePoint, sentence};
+use weir_analysis::findings::Verdict;
+use weir_analysis::fixture::{arm, run_with_records};
+
+use super::AnalyzedRun;
 
 mod ends;
 
@@ -137,9 +138,9 @@ fn searched(others: Vec<Record>) -> (TempDir, Run) {
     run_with_records(&header, trials, |trial, _| times(trial), &records)
 }
 
-fn analyze_search(others: Vec<Record>) -> (Findings, Capacity) {
+fn analyze_search(others: Vec<Record>) -> (AnalyzedRun, Capacity) {
     let (_folder, run) = searched(others);
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     let arm = findings.capacity.as_ref().unwrap().arms[0].clone();
     (findings, arm)
 }
@@ -161,11 +162,11 @@ fn what_a_search_found_is_told_with_what_its_trials_show() {
          broke after 4.0 s."
     );
     assert_eq!(arm.words[1], "p99 < 30ms decides.");
-    assert!(findings.answer.starts_with(&arm.words[0]));
+    assert!(findings.answer().starts_with(&arm.words[0]));
     // Nothing of a comparison.
     assert!(findings.loads.is_empty() && findings.matrices.is_empty());
     assert_eq!(findings.headline.validity, Validity::Valid, "{:?}", findings.headline);
-    let json = serde_json::to_value(&findings).unwrap();
+    let json = serde_json::to_value(&*findings).unwrap();
     let part = &json["capacity"]["arms"][0];
     assert_eq!(
         (&part["low"], &part["high"], &part["unit"]),
@@ -211,7 +212,7 @@ fn trials_of_one_rate_are_pooled_and_not_averaged() {
         },
         &[],
     );
-    let capacity = analyze(&run).capacity.unwrap();
+    let capacity = AnalyzedRun::of(&run).findings.capacity.unwrap();
     let [point] = &capacity.arms[0].curve[..] else {
         panic!("{:?}", capacity.arms[0].curve);
     };
@@ -300,7 +301,7 @@ fn arms_are_compared_by_the_ratio_of_their_capacities() {
     });
     let records: Vec<Record> = records.collect();
     let (_folder, run) = run_with_records(&header, Vec::new(), |_, _| Vec::new(), &records);
-    let findings = analyze(&run);
+    let findings = AnalyzedRun::of(&run);
     let ratios = &findings.capacity.as_ref().unwrap().ratios;
     for ((_, _, wanted, verdict), ratio) in cases.iter().zip(ratios) {
         let is_near = (ratio.ratio - wanted).abs() < 0.001 || wanted.is_nan();
@@ -312,7 +313,7 @@ fn arms_are_compared_by_the_ratio_of_their_capacities() {
     let (low, high) = ratios[0].interval;
     assert!(((high / low).ln() - 0.0488 * 2_f64.sqrt()).abs() < 0.001, "{low} {high}");
     assert!(ratios[0].p < 1e-6 && ratios[0].p_holm > ratios[0].p);
-    assert!(findings.answer.starts_with("a carries 2.00 times as much as stock (1.93 to 2.07)."));
+    assert!(findings.answer().starts_with("a carries 2.00 times as much as stock (1.93 to 2.07)."));
 }
 
 #[test]
@@ -330,7 +331,7 @@ fn each_point_tells_the_limit_that_it_broke_most() {
         ..build_trial("stock", block, 100.0 * f64::from(block + 1), 1)
     });
     let (_folder, run) = run_with_records(&header, trials.collect(), |trial, _| times(trial), &[]);
-    let capacity = analyze(&run).capacity.unwrap();
+    let capacity = AnalyzedRun::of(&run).findings.capacity.unwrap();
     let limits: Vec<(usize, bool)> =
         capacity.arms[0].curve.iter().map(|point| (point.limit, point.holds)).collect();
     assert_eq!(limits, cases.map(|(_, wanted)| wanted));
@@ -343,7 +344,7 @@ fn a_pause_between_slices_is_no_part_of_the_rate() {
     paused.rate_intended = Some(500.0);
     let header = build_header(vec![arm("stock", ArmRole::Baseline, 0)]);
     let (_folder, run) = run_with_records(&header, vec![paused], |_, _| vec![1_000_000; 9], &[]);
-    let capacity = analyze(&run).capacity.unwrap();
+    let capacity = AnalyzedRun::of(&run).findings.capacity.unwrap();
     let rates: Vec<CurvePoint> = capacity.arms[0].curve.clone();
     assert_eq!(rates.iter().map(|point| point.rate).collect::<Vec<_>>(), [1_000.0]);
 }
