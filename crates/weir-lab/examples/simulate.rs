@@ -249,7 +249,7 @@ fn until(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     for row in NOISES.iter().filter(|row| row.effect.is_some() && row.name.contains(wanted)) {
         let mut study = noisy(row, 8);
         study.loads[0].duration = Duration::from_secs(seconds);
-        let planned = weir_lab::length_of(&study).as_secs_f64();
+        let planned = weir_proposers::budget::length_of(&study).as_secs_f64();
         study.until = Until::Decided;
         for factor in FACTORS {
             let mut ended = Ended::default();

@@ -16,9 +16,7 @@ use weir_model::study::{Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, Study};
 use weir_parameters::Catalog;
 use weir_record::RunWriter;
 
-use crate::arrivals::When;
 use crate::asked::{addresses, of_started, where_asked};
-use crate::cell::ArmId;
 use crate::controlled::{Controlled, InForce};
 use crate::first_answer::FirstAnswer;
 use crate::flows::{Doors, Flows, From};
@@ -28,6 +26,8 @@ use crate::left_out::is_bypassed_inbound;
 use crate::options::Role;
 use crate::sums::must_be_as_before;
 use crate::{Event, LabError};
+use weir_proposers::ArmId;
+use weir_proposers::arrivals::When;
 
 mod bench;
 mod pods;

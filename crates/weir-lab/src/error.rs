@@ -7,6 +7,7 @@ use weir_agent::ssh::SshError;
 use weir_agent::{AgentError, FailureKind};
 use weir_kube::KubeError;
 use weir_probe::ProbeError;
+use weir_proposers::MeasureError;
 use weir_record::RecordError;
 
 /// Cause of an error, which decides the exit code.
@@ -30,6 +31,9 @@ pub enum LabError {
     /// The run folder cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A proposer could not decide.
+    #[error("{0}")]
+    Proposer(MeasureError),
     /// The host's counters cannot be read.
     #[error(transparent)]
     Probe(#[from] ProbeError),
@@ -250,6 +254,20 @@ pub enum LabError {
         /// Description of the fault.
         what: String,
     },
+}
+
+impl From<MeasureError> for LabError {
+    /// Returns the lab's own error that a proposer passes on.
+    fn from(error: MeasureError) -> LabError {
+        let error = match error.downcast::<LabError>() {
+            Ok(error) => return *error,
+            Err(error) => error,
+        };
+        match error.downcast::<RecordError>() {
+            Ok(error) => LabError::Record(*error),
+            Err(error) => LabError::Proposer(error),
+        }
+    }
 }
 
 impl LabError {

@@ -18,7 +18,7 @@ use weir_model::study::{LoadSpec, authority, server_name};
 use weir_model::tls::{TlsSpec, Trust};
 
 use crate::LabError;
-use crate::arrivals::{self, When};
+use weir_proposers::arrivals::{self, When};
 
 /// Addresses of an arm's listeners.
 #[derive(Debug, Clone, Copy)]

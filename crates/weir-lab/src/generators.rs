@@ -14,13 +14,13 @@ use weir_model::record::GeneratorStart;
 use weir_model::room::{Descriptors, most_threads};
 
 use crate::LabError;
-use crate::arrivals::When;
 use crate::flows::{Doors, Flows, From};
 use crate::host::{Host, HostEvent};
 use crate::hosts::Hosts;
 use crate::options::Options;
 use crate::preflight;
 use crate::start::Start;
+use weir_proposers::arrivals::When;
 
 /// Interval between checks whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(50);

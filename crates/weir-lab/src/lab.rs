@@ -16,17 +16,17 @@ use weir_record::RunWriter;
 
 use crate::arms::Arms;
 use crate::assembly::LoadOffset;
-use crate::cell::{ArmId, Block, Cell, CellEnd, Outcome, Renewal};
 use crate::flows::Flows;
-use crate::history::History;
 use crate::hosts::Hosts;
 use crate::pod_samples::ArmPods;
 use crate::preflight::{self, LoadShare};
 use crate::record::{self, Recorder};
 use crate::sampling::{SampleMessage, Sampled};
-use crate::timeline::Timeline;
 use crate::trial::{Trial, TrialEnd, TrialEvent, Watched};
-use crate::{Event, LabError, arrivals};
+use crate::{Event, LabError};
+use weir_proposers::History;
+use weir_proposers::Timeline;
+use weir_proposers::{ArmId, Block, Cell, CellEnd, Outcome, Renewal};
 
 /// Hosts, arms and records of a run, ready to measure.
 pub(crate) struct Lab<'a> {
@@ -158,7 +158,7 @@ impl Lab<'_> {
     fn jobs(&self, cell: &Cell, timeline: &Timeline) -> Result<Vec<LoadJob>, LabError> {
         let flows = Flows::read(&cell.load, Some(cell.slice))?;
         let flow_jobs = cell.arms.iter().enumerate().map(|(place, &arm)| {
-            let when = arrivals::of(cell, timeline, place);
+            let when = weir_proposers::arrivals::of(cell, timeline, place);
             self.arms.flows(&flows, arm, place, &when)
         });
         let LoadShare { generators, threads, descriptors } = preflight::deal_load(

@@ -37,14 +37,9 @@
 //! * Instances of a proxy with equal settings differ by about a per cent, by chance. Arms are therefore started anew
 //!   between continuous trials (`blocks.instances`).
 
-mod alone;
 mod arms;
-mod arrivals;
 mod asked;
 mod assembly;
-mod budget;
-mod capacity;
-mod cell;
 mod controlled;
 mod cpus;
 mod error;
@@ -52,7 +47,6 @@ mod event;
 mod first_answer;
 mod flows;
 mod generators;
-mod history;
 mod host;
 mod hosts;
 mod inert;
@@ -60,15 +54,10 @@ mod lab;
 mod left_out;
 mod network;
 mod observation;
-mod observe;
 mod options;
-mod pilot;
-mod plan;
 mod pod_samples;
 mod pods;
 mod preflight;
-mod proposer;
-mod quantiles;
 mod record;
 mod run;
 mod sampling;
@@ -77,34 +66,22 @@ mod settings;
 mod start;
 mod sums;
 mod surroundings;
-mod timeline;
 mod trial;
-mod turns;
-mod until;
 
 #[cfg(test)]
 mod tests;
 
-pub use alone::length_of_check;
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
 pub use asked::{AskedByArm, asked};
-pub use budget::{LOOK, budget_of, least_blocks, length_of, longest_slice, plan_of, repeats};
-pub use capacity::{at_most as longest_search, claiming as claiming_search, least as least_search};
-pub use cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Renewal, Shared, StepBlock, Steps};
 pub use controlled::{changes_of, edited_text, rights_of};
 pub use error::{Blame, LabError};
 pub use event::Event;
 pub use first_answer::is_redirect;
 pub use generators::{FlowTarget, Generators, Threads};
-pub use history::History;
 pub use hosts::{Facts, facts, is_own};
 pub use observation::Observation;
-pub use observe::length_of_stretches;
 pub use options::{Options, PlaceSpec, Role};
 pub use pods::Pods;
-pub use proposer::{MakeProposer, Proposer, Step};
-pub use quantiles::{keep_quantiles, short_loads};
 pub use run::{ask, ask_again, resume, run};
 pub use session::Summary;
 pub use settings::of_host;
-pub use until::planned as looks_planned;

@@ -7,7 +7,7 @@ use weir_parameters::{Catalog, Scope};
 use crate::LabError;
 use crate::hosts::Hosts;
 use crate::left_out::{compares_nothing, leave_out};
-use crate::turns;
+use weir_proposers::turns;
 
 /// Reason why a study with a proxy that already runs has no network namespaces.
 const OUTSIDER: &str = "weir cannot put a proxy that it does not start into a network namespace";

@@ -7,10 +7,10 @@ use weir_model::room::{self, Descriptors};
 use weir_model::study::{CpuRoles, LoadSpec, ProxyKind, Study};
 
 use crate::LabError;
-use crate::budget::plan_of;
 use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::options::Role;
+use weir_proposers::budget::plan_of;
 
 /// Estimated bytes of logs for one second of trial, on a fast machine with long lines.
 const LOG_BYTES_PER_SECOND: u64 = 8 << 20;

@@ -14,20 +14,20 @@ use weir_model::study::{CpuRoles, LoadSpec, Study};
 use weir_parameters::Catalog;
 use weir_record::{Run, RunWriter};
 
-use crate::alone::CheckAlone;
-use crate::capacity::Capacity;
 use crate::controlled::{Controlled, workloads_of};
-use crate::history::History;
 use crate::hosts::Hosts;
-use crate::observe::Observe;
 use crate::options::{Options, PlaceSpec, Role};
-use crate::plan::Plan;
 use crate::pods::Pods;
-use crate::proposer::{MakeProposer, Proposer};
 use crate::session::{Session, Summary};
 use crate::surroundings::Around;
-use crate::turns::Turns;
 use crate::{Event, LabError, cpus, left_out, network, preflight, settings, sums};
+use weir_proposers::Capacity;
+use weir_proposers::History;
+use weir_proposers::Observe;
+use weir_proposers::Plan;
+use weir_proposers::alone::CheckAlone;
+use weir_proposers::turns::Turns;
+use weir_proposers::{MakeProposer, Proposer};
 
 /// Runs a study. The calling thread is kept off the proxy's CPUs from here on, and must be one that lives as long as
 /// the process: proxies die with the thread that started them.
@@ -69,7 +69,7 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
         }
         let folder = options.folder.clone();
         let take_look = Box::new(move |load: &LoadSpec, look| {
-            let run = Run::read(&folder)?;
+            let run = Run::read(&folder).map_err(Box::new)?;
             Ok(weir_analysis::decide(&run, load, look))
         });
         let plan = Plan::new(&header.study, session, take_look);

@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use weir_model::record::{EndRecord, NetworkUsed, Outcome, Record, RunHeader, SessionRecord};
+use weir_proposers::{
+    History, MakeProposer, Proposer, Step, alone, budget, length_of_stretches, longest_search,
+};
 use weir_record::RunWriter;
 
 use crate::arms::{Arms, Bench};
 use crate::controlled::Controlled;
-use crate::history::History;
 use crate::hosts::Hosts;
 use crate::lab::Lab;
-use crate::observe::length_of_stretches;
 use crate::options::Options;
-use crate::proposer::{MakeProposer, Proposer, Step};
 use crate::sampling::Sampled;
-use crate::{Event, LabError, alone, budget, capacity, settings};
+use crate::{Event, LabError, settings};
 
 /// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,7 +196,7 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                     let until = study.until;
                     (lab.events)(Event::Takes { takes, until });
                     if !study.capacity.is_empty() {
-                        let at_most = capacity::at_most(study).max(remaining);
+                        let at_most = longest_search(study).max(remaining);
                         let takes = passed + at_most;
                         (lab.events)(Event::TakesAtMost { takes });
                     }
@@ -208,8 +208,8 @@ fn follow(proposer: &mut dyn Proposer, lab: &mut Lab<'_>) -> Result<(), LabError
                 proposer.outcome(outcome)?;
             }
             Step::Record(record) => lab.record(&record)?,
-            Step::Tell(event) => (lab.events)(event),
-            Step::Fail(error) => return Err(*error),
+            Step::Tell(announcement) => (lab.events)(Event::Announced(announcement)),
+            Step::Fail(error) => return Err(error.into()),
             Step::Done => break,
         }
     }

@@ -25,7 +25,7 @@ use crate::options::Role;
 use crate::pod_samples::{self, ArmPods};
 use crate::sampling::{SampleMessage, Sampled, Sampling};
 use crate::start::Start;
-use crate::timeline::Timeline;
+use weir_proposers::Timeline;
 
 /// Interval between checks whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(50);

@@ -3,8 +3,8 @@
 use weir_kube::PodsOf;
 
 use super::Arms;
-use crate::cell::ArmId;
 use crate::pod_samples::ArmPods;
+use weir_proposers::ArmId;
 
 impl Arms<'_> {
     /// Returns the known pods of these arms: those of the workload that the study names, else `named`, which are pods

@@ -7,6 +7,8 @@ use weir_model::record::{Outcome, Phase, Record, Validity};
 use weir_simulation::{ArmModel, Grain, Model, SICK};
 
 use super::bench::{Bench, reports};
+use weir_proposers::Announcement;
+
 use crate::Event;
 
 /// Makes a model with a quick arm, whose requests take longer by `crowding` for every other running arm. The other arms
@@ -95,7 +97,7 @@ fn a_check_that_is_stopped_goes_on_where_it_was() {
     for stop_at in [1, 2, 5] {
         let bench = make_bench(0.05);
         let summary = bench.run(&mut |event, stop| {
-            let is_it = matches!(event, Event::AloneTurn { stretch, .. } if *stretch == stop_at);
+            let is_it = matches!(event, Event::Announced(Announcement::AloneTurn { stretch, .. }) if *stretch == stop_at);
             stop.fetch_or(is_it, Ordering::Relaxed);
         });
         assert_eq!(summary.unwrap().outcome, Outcome::Interrupted, "{stop_at}");
@@ -131,7 +133,8 @@ fn a_check_is_promised_and_said_in_every_report() {
     let without = promised_s(&Bench::new(&["stock", "same", SICK], 24, model(0.0)));
     let bench = make_bench(0.0);
     let with = promised_s(&bench);
-    let before = crate::length_of(&bench.study) + crate::length_of_check(&bench.study);
+    let before = weir_proposers::budget::length_of(&bench.study)
+        + weir_proposers::alone::length_of_check(&bench.study);
     let promises = format!("{with} promised, {before:?} before");
     assert!((before.as_secs_f64() / with - 1.0).abs() < 0.1, "{promises}");
     let run = bench.read();

@@ -13,8 +13,10 @@ use weir_record::Run;
 use weir_simulation::{ArmModel, Distribution, Errors, Fault, HoldUps, Model, TimeWait};
 
 use super::bench::Bench;
+use weir_proposers::Announcement;
+
 use crate::Event;
-use crate::capacity::CLOSED;
+use weir_proposers::CLOSED;
 
 /// Returns the rate that an M/M/1 server with so many services per second carries with a p99 of 30 ms.
 pub(super) fn capacity(services: f64) -> f64 {
@@ -123,7 +125,7 @@ fn a_search_that_is_stopped_anywhere_loses_no_trial() {
         let bench = make_bench(&arms, "p99 < 30ms", 5);
         let mut brackets = 0;
         let summary = bench.run(&mut |event, stop| {
-            brackets += u32::from(matches!(event, Event::Bracket { .. }));
+            brackets += u32::from(matches!(event, Event::Announced(Announcement::Bracket { .. })));
             if brackets > stop_at {
                 stop.store(true, Ordering::Relaxed);
             }

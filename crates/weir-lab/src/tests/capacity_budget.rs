@@ -8,8 +8,9 @@ use weir_simulation::{ArmModel, Distribution, Fault, TimeWait};
 
 use super::bench::Bench;
 use super::capacity::{forgetful, has_claim, make_bench, read_capacities};
+use weir_proposers::Announcement;
+
 use crate::Event;
-use crate::capacity::time::parts_s;
 
 #[test]
 fn time_that_an_arm_with_a_claim_leaves_is_for_one_without() {
@@ -139,7 +140,7 @@ fn a_budget_is_kept_whatever_a_search_has_to_ask_again() {
             bench.study.budget = Some(budget);
             let mut lefts = Vec::new();
             let summary = bench.run(&mut |event, _| {
-                if let Event::Bracket { bracket, left } = event {
+                if let Event::Announced(Announcement::Bracket { bracket, left }) = event {
                     let passed = Duration::from_secs_f64(bracket.passed_s.unwrap_or(f64::MAX));
                     lefts.push(passed + *left);
                 }
@@ -189,20 +190,4 @@ fn of_arms_whose_time_is_over_the_one_with_the_narrowest_claim_ends_first() {
         }
     }
     assert!(pairs >= 2, "{pairs}");
-}
-
-#[test]
-fn parts_of_the_time_are_as_what_is_unused_and_one_arm_may_be_served_first() {
-    type Case<'a> = (&'a [f64], Option<(usize, f64)>, &'a [f64]);
-    let cases: [Case<'_>; 5] = [
-        (&[50.0, 50.0], None, &[50.0, 50.0]),
-        (&[30.0, 10.0], None, &[75.0, 25.0]),
-        (&[50.0, 50.0], Some((1, 70.0)), &[30.0, 70.0]),
-        (&[50.0, 50.0], Some((1, 20.0)), &[50.0, 50.0]),
-        (&[50.0, 0.0], Some((0, 10.0)), &[100.0, 0.0]),
-    ];
-    for (unused_s, first, expected) in cases {
-        let shares_s = parts_s(100.0, unused_s, first);
-        assert_eq!(shares_s, expected, "{unused_s:?} {first:?}");
-    }
 }

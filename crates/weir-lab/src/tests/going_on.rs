@@ -12,6 +12,8 @@ use weir_model::study::StudyArrivals;
 use weir_simulation::Model;
 
 use super::bench::{Bench, load, reports};
+use weir_proposers::Announcement;
+
 use crate::Event;
 
 /// Makes a study of a closed loop, then an open one at a share of its rate, with pilots.
@@ -42,7 +44,7 @@ fn a_run_that_is_stopped_anywhere_goes_on_to_the_same_end() {
         let mut events = 0;
         let summary = bench.run(&mut |event, stop| {
             let counts = match event {
-                Event::PilotBegun { .. } => stop_at == 0,
+                Event::Announced(Announcement::PilotBegun { .. }) => stop_at == 0,
                 Event::Block { .. } => true,
                 _ => false,
             };

@@ -15,9 +15,10 @@ use weir_model::study::StudyArrivals;
 use weir_simulation::{ArmModel, Distribution, Fault, Model, SICK, TimeWait};
 
 use super::bench::{Bench, arm, load, reports};
-use crate::cell::{Block, Cell, CellEnd, Outcome, Rates, Renewal, StepBlock, Steps};
-use crate::history::History;
-use crate::{LabError, Proposer, Step};
+use weir_proposers::{
+    Block, Cell, CellEnd, History, MeasureError, Outcome, Proposer, Rates, Renewal, Step,
+    StepBlock, Steps,
+};
 
 /// Blocks and end of each cell, as reported to a proposer.
 type CellOutcomes = Rc<RefCell<Vec<(Vec<Block>, String)>>>;
@@ -42,7 +43,7 @@ impl Proposer for Script {
         self.blocks < self.enough
     }
 
-    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), MeasureError> {
         let end = match outcome.end {
             CellEnd::Whole => "whole".to_owned(),
             CellEnd::Decided => "decided".to_owned(),

@@ -62,7 +62,7 @@ fn a_promise_includes_everything_and_holds() {
         });
         let took = summary.unwrap().took.as_secs_f64();
         let loads: Duration = bench.study.loads.iter().map(|load| load.duration).sum();
-        let before = crate::length_of(&bench.study).as_secs_f64();
+        let before = weir_proposers::budget::length_of(&bench.study).as_secs_f64();
         let (promised, loads) = (promised.as_secs_f64(), loads.as_secs_f64());
         let promises = format!(
             "{}: {promised:.1} s promised, {before:.1} before, {took:.1} taken, {loads} of load",

@@ -157,6 +157,6 @@ fn loads_that_differ_in_more_than_their_rate_share_nothing() {
     for (what, change, groups) in cases {
         let mut bench = matrix();
         change(&mut bench);
-        assert_eq!(crate::budget::group_loads(&bench.study).len(), groups, "{what}");
+        assert_eq!(weir_proposers::budget::group_loads(&bench.study).len(), groups, "{what}");
     }
 }

@@ -11,12 +11,14 @@ use weir_simulation::{ArmModel, Model, SICK};
 
 use super::bench::{self, Bench, reports};
 use super::capacity;
-use crate::budget::SWITCH;
-use crate::capacity::Capacity;
-use crate::plan::Plan;
-use crate::proposer::Proposer;
-use crate::turns::Turns;
 use crate::{Event, LabError, Summary};
+use weir_proposers::Announcement;
+use weir_proposers::Capacity;
+use weir_proposers::Plan;
+use weir_proposers::Proposer;
+use weir_proposers::budget::{SWITCH, length_of};
+use weir_proposers::turns::Turns;
+use weir_proposers::{claiming_search, longest_search};
 
 /// Makes a study of three arms, one of which is quicker by a quarter, on a host that drifts.
 fn make_bench(rounds: u32, instance_sd: f64) -> Bench {
@@ -108,7 +110,7 @@ fn what_differs_between_stretches_widens_the_intervals() {
 fn a_run_that_was_stopped_within_a_round_goes_on_with_whole_rounds() {
     let bench = make_bench(8, 0.001);
     let summary = run(&bench, &mut |event| {
-        if matches!(event, Event::AloneTurn { stretch: 8, .. }) {
+        if matches!(event, Event::Announced(Announcement::AloneTurn { stretch: 8, .. })) {
             bench.options().stop.store(true, Ordering::Relaxed);
         }
     });
@@ -136,8 +138,8 @@ fn search(bench: &Bench, stop: Option<(u32, u32)>) -> Summary {
     let study = (&bench.study, "");
     let summary = crate::ask(study, &bench.options(), &mut searches, &mut |event| {
         at = match event {
-            Event::AloneTurn { stretch, .. } => (stretch, 0),
-            Event::Bracket { .. } => (at.0, at.1 + 1),
+            Event::Announced(Announcement::AloneTurn { stretch, .. }) => (stretch, 0),
+            Event::Announced(Announcement::Bracket { .. }) => (at.0, at.1 + 1),
             _ => return,
         };
         if stop == Some(at) {
@@ -206,7 +208,7 @@ fn the_time_of_searches_in_turn_has_the_time_until_arms_are_in_force() {
     let mut in_turn = beside.clone();
     in_turn.proxy.controller =
         Some(ControllerSpec { is: "ingress-nginx".to_owned(), ..ControllerSpec::default() });
-    let times = [crate::longest_search, crate::claiming_search, crate::length_of];
+    let times = [longest_search, claiming_search, length_of];
     for time in times {
         let time: fn(&Study) -> Duration = time;
         assert_eq!(time(&in_turn), time(&beside) + SWITCH * 2);

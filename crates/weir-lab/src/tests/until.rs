@@ -10,6 +10,8 @@ use weir_record::Run;
 use weir_simulation::Model;
 
 use super::bench::{Bench, load};
+use weir_proposers::Announcement;
+
 use crate::Event;
 
 /// Makes a study of arms that are faster than the baseline by the given factors, on a machine with 3 % of noise.
@@ -47,7 +49,7 @@ fn an_arm_that_is_decided_leaves_and_keeps_what_was_decided() {
     let bench = make_bench(&[("quick", 1.3), ("close", 1.02), ("slow", 0.7)], 48);
     let mut looked = Vec::new();
     let summary = bench.run(&mut |event, _| {
-        if let Event::Looked { look, left, at_most } = event {
+        if let Event::Announced(Announcement::Looked { look, left, at_most }) = event {
             looked.push((look.open.len(), *left, *at_most));
         }
     });
@@ -148,7 +150,7 @@ fn a_budget_ends_a_run_that_takes_longer_and_its_last_look_spends_what_is_left()
         let (mut is_told, mut promised) = (false, None);
         let summary = bench
             .run(&mut |event, _| match event {
-                Event::TimeIsUp { .. } => is_told = true,
+                Event::Announced(Announcement::TimeIsUp { .. }) => is_told = true,
                 Event::Takes { takes, .. } => promised = Some(*takes),
                 _ => {}
             })

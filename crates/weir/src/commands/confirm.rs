@@ -366,7 +366,7 @@ impl Trial<'_> {
         if !self.quiet {
             let changes: Vec<String> = study.arms.iter().filter_map(describe_change).collect();
             let turned = changes.join(" or ");
-            let takes = number::length(weir_lab::length_of(&study));
+            let takes = number::length(weir_proposers::budget::length_of(&study));
             let arm = &self.found.arm;
             terminal::tell(&format!(
                 "Confirming what limits {arm}: {turned}, in a trial of {takes} at most\n"

@@ -68,7 +68,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     let notes = shortened.into_iter().chain(idle);
     remarks.extend(notes.map(Remark::of_run));
     // First of all: figures that cannot be had are known before anything is started.
-    let short = weir_lab::short_loads(&read.study).map(Remark::of_run);
+    let short = weir_proposers::short_loads(&read.study).map(Remark::of_run);
     remarks.splice(0..0, short);
     if args.check_alone {
         can_be_alone(&read.study)?;
@@ -284,7 +284,7 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
         };
         text.push_str(&format!("  arm   {:28} {changes}\n", arm.name));
     }
-    let plan = weir_lab::plan_of(study);
+    let plan = weir_proposers::budget::plan_of(study);
     let loads: Vec<_> = study.loads.iter().zip(&plan).collect();
     let groups = loads.chunk_by(|a: &Planned<'_>, b: &Planned<'_>| {
         matrix_of(a.0).is_some() && matrix_of(a.0) == matrix_of(b.0)
@@ -298,7 +298,7 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
     }
     if study.until == Until::Decided {
         for (load, blocks, _) in &plan {
-            let looks = listed(&weir_lab::looks_planned(study, *blocks));
+            let looks = listed(&weir_proposers::looks_planned(study, *blocks));
             text.push_str(&format!("  looks {load:28} after {looks} blocks\n"));
         }
     }
@@ -308,16 +308,16 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
     for line in words::replaced(&study.origin, asked.values().flatten()) {
         text.push_str(&format!("  copy  {line}\n"));
     }
-    let mut takes = weir_lab::LOOK + weir_lab::length_of(study);
+    let mut takes = weir_proposers::budget::LOOK + weir_proposers::budget::length_of(study);
     if check_alone {
-        let check = weir_lab::length_of_check(study);
+        let check = weir_proposers::alone::length_of_check(study);
         takes += check;
         text.push_str(&format!(
             "  check the winner and the arm that it is compared with, one at a time: about {}\n",
             number::length(whole_seconds(check))
         ));
     }
-    let stretches = weir_lab::length_of_stretches(study);
+    let stretches = weir_proposers::length_of_stretches(study);
     if !stretches.is_zero() {
         takes += stretches;
         text.push_str(&format!(
@@ -331,7 +331,7 @@ fn description(study: &Study, asked: &AskedByArm, remarks: &[Remark], check_alon
     let takes = number::length(whole_seconds(takes));
     text.push_str(&format!("The whole run takes {} {takes}.\n", about(study.until)));
     if !study.capacity.is_empty() {
-        text.push_str(&format!("{}\n", at_most(weir_lab::longest_search(study))));
+        text.push_str(&format!("{}\n", at_most(weir_proposers::longest_search(study))));
     }
     text.push_str("Nothing was started (--check).\n");
     text

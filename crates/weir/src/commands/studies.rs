@@ -37,7 +37,7 @@ fn list() -> String {
 /// Describes a study: title, number of arms and length.
 fn described(study: &Study) -> String {
     // Whole seconds: it depends on the machine.
-    let seconds = weir_lab::length_of(study).as_secs_f64().round();
+    let seconds = weir_proposers::budget::length_of(study).as_secs_f64().round();
     let length = number::length(Duration::from_secs(seconds as u64));
     let arms = study.arms.len();
     let plural = if arms == 1 { "" } else { "s" };

@@ -77,7 +77,8 @@ pub(crate) fn fit_search(study: &Study) -> Result<Option<String>, Failure> {
     let Some(budget) = study.budget else {
         return Ok(None);
     };
-    let (least, claiming) = (weir_lab::least_search(study), weir_lab::claiming_search(study));
+    let (least, claiming) =
+        (weir_proposers::least_search(study), weir_proposers::claiming_search(study));
     let hold = number::length(study.search.hold);
     let suffices_s = claiming.as_secs() + 1;
     if budget < least {
@@ -102,7 +103,9 @@ pub(crate) fn fit_search(study: &Study) -> Result<Option<String>, Failure> {
 
 /// Returns the approximate length of a run, including the time before its first load and the stretches after its plan.
 fn length_of(study: &Study) -> Duration {
-    weir_lab::LOOK + weir_lab::length_of(study) + weir_lab::length_of_stretches(study)
+    weir_proposers::budget::LOOK
+        + weir_proposers::budget::length_of(study)
+        + weir_proposers::length_of_stretches(study)
 }
 
 /// Lengthens or shortens all loads to fit the study's budget, including a check of its arms one at a time if there is
@@ -118,7 +121,7 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
     if !study.capacity.is_empty() {
         return fit_search(study);
     }
-    study.blocks.at_least = weir_lab::least_blocks(study);
+    study.blocks.at_least = weir_proposers::budget::least_blocks(study);
     let (mut low, mut high) = (1e-6_f64, 1e6_f64);
     let keeps_quantiles = multiply_copy(study, low, true, check_alone).1 <= budget;
     let multiplied = |share: f64| multiply_copy(study, share, keeps_quantiles, check_alone);
@@ -167,11 +170,12 @@ fn multiply_copy(
     let mut scaled = study.clone();
     multiply(&mut scaled, share);
     if keeps_quantiles {
-        weir_lab::keep_quantiles(&mut scaled);
+        weir_proposers::keep_quantiles(&mut scaled);
     }
-    let check = if check_alone { weir_lab::length_of_check(&scaled) } else { Duration::ZERO };
+    let check =
+        if check_alone { weir_proposers::alone::length_of_check(&scaled) } else { Duration::ZERO };
     let takes = length_of(&scaled) + check;
-    (scaled, weir_lab::budget_of(takes))
+    (scaled, weir_proposers::budget::budget_of(takes))
 }
 
 /// Shortens the study's slices to what its loads need for their blocks. Slices stay unchanged if arrivals repeat with
@@ -181,9 +185,13 @@ fn shorten_slice(study: &mut Study) {
         return;
     };
     let lengths = study.loads.iter().map(|load| {
-        if weir_lab::repeats(load) { slice } else { weir_lab::longest_slice(study, load) }
+        if weir_proposers::budget::repeats(load) {
+            slice
+        } else {
+            weir_proposers::budget::longest_slice(study, load)
+        }
     });
-    let repeats = study.loads.iter().any(weir_lab::repeats);
+    let repeats = study.loads.iter().any(weir_proposers::budget::repeats);
     let longest = lengths.min().filter(|_| !repeats).unwrap_or(slice);
     // Whole milliseconds read better.
     let longest = Duration::from_millis(longest.as_millis() as u64);
@@ -192,7 +200,7 @@ fn shorten_slice(study: &mut Study) {
 
 /// Returns the reason why a run takes longer than its share of time.
 fn why_longer(study: &Study, share: f64) -> String {
-    let plan = weir_lab::plan_of(study);
+    let plan = weir_proposers::budget::plan_of(study);
     let raised =
         study.loads.iter().zip(&plan).filter(|(load, (.., length))| *length > load.duration);
     let least = raised

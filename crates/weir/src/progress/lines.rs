@@ -9,6 +9,7 @@ use weir_lab::Event as LabEvent;
 use weir_model::progress::LoadState;
 use weir_model::record::{AskedRecord, BracketRecord};
 use weir_model::study::Until;
+use weir_proposers::Announcement;
 use weir_report::{number, words};
 
 use super::phrases::{
@@ -194,35 +195,56 @@ impl Lines {
             LabEvent::ArmReady { arm, address, asked, remarks } => {
                 self.ready(arm, &address, &asked, &remarks);
             }
-            LabEvent::Bracket { bracket, left } => self.search(&bracket, left),
-            LabEvent::Capacity(found) => self.say(&words::capacity(&found)),
-            alone @ (LabEvent::AloneBegun { .. }
-            | LabEvent::AloneTurn { .. }
-            | LabEvent::StretchBegun { .. }) => self.alone(alone),
-            LabEvent::NotAlone { why } => self.say(&format!("No arm is measured alone: {why}")),
-            LabEvent::PilotBegun { load } => {
+            LabEvent::Block { loads, done, of, baseline_rate } => {
+                self.show_block(&together(&loads), done, of, baseline_rate);
+            }
+            LabEvent::PutBack { settings } => self.put_back(&settings),
+            LabEvent::ObjectsPutBack { objects } => self.objects_put_back(&objects),
+            LabEvent::Announced(announcement) => self.announce(announcement),
+        }
+    }
+
+    /// Shows what the proposer measures, or what it has found.
+    fn announce(&mut self, announcement: Announcement) {
+        match announcement {
+            Announcement::Bracket { bracket, left } => self.search(&bracket, left),
+            Announcement::Capacity(found) => self.say(&words::capacity(&found)),
+            Announcement::AloneBegun { arms: [against, arm], why, stretches, length } => {
+                self.is_alone = true;
+                let length = number::length(whole_seconds(length));
+                self.say(&format!(
+                    "{arm} and {against} one at a time, because {why}: {stretches} stretches in {length}"
+                ));
+            }
+            Announcement::AloneTurn { arm, stretch, of } => {
+                self.show(format!("{arm} alone: stretch {stretch} of {of}"));
+            }
+            Announcement::StretchBegun { arm, load, stretch, of, length } => {
+                self.begin_stretch(&arm, &load, (stretch, of), length);
+            }
+            Announcement::NotAlone { why } => {
+                self.say(&format!("No arm is measured alone: {why}"));
+            }
+            Announcement::PilotBegun { load } => {
                 self.say_arms();
                 let time_left = self.left_of_run();
                 let pilot = describe_pilot(&load, self.several);
                 self.tell_news(format!("{pilot}{time_left}"));
                 self.show(pilot);
             }
-            LabEvent::PilotEnded(pilot) if pilot.wanted_ns.is_some() => {
+            Announcement::PilotEnded(pilot) if pilot.wanted_ns.is_some() => {
                 self.say(&describe_choice(&pilot));
             }
-            LabEvent::PilotEnded(pilot) => self.tell_news(describe_choice(&pilot)),
-            begun @ LabEvent::TrialBegun { .. } => self.begin(begun),
-            LabEvent::Looked { look, left, at_most } => {
+            Announcement::PilotEnded(pilot) => self.tell_news(describe_choice(&pilot)),
+            Announcement::TrialBegun { loads, blocks, length, rate, looks } => {
+                self.begin(&loads, blocks, length, rate, &looks);
+            }
+            Announcement::Looked { look, left, at_most } => {
                 self.say(&describe_look(&look, left, at_most));
                 self.left = (!look.is_done()).then(|| ("about", Instant::now() + left));
             }
-            LabEvent::TimeIsUp { left_out } => self.say(&time_is_up(&left_out)),
-            LabEvent::Block { loads, done, of, baseline_rate } => {
-                self.show_block(&together(&loads), done, of, baseline_rate);
-            }
-            LabEvent::PutBack { settings } => self.put_back(&settings),
-            LabEvent::ObjectsPutBack { objects } => self.objects_put_back(&objects),
-            LabEvent::TrialEnded { loads } => {
+            Announcement::TimeIsUp { left_out } => self.say(&time_is_up(&left_out)),
+            Announcement::TrialEnded { loads } => {
                 self.tell_news(format!("{}: done{}", together(&loads), self.left_of_run()));
             }
         }
@@ -239,48 +261,43 @@ impl Lines {
         }
     }
 
-    /// Shows an event of the trials in which arms run alone.
-    fn alone(&mut self, event: LabEvent) {
-        match event {
-            LabEvent::AloneBegun { arms: [against, arm], why, stretches, length } => {
-                self.is_alone = true;
-                let length = number::length(whole_seconds(length));
-                self.say(&format!(
-                    "{arm} and {against} one at a time, because {why}: {stretches} stretches in {length}"
-                ));
-            }
-            LabEvent::AloneTurn { arm, stretch, of } => {
-                self.show(format!("{arm} alone: stretch {stretch} of {of}"));
-            }
-            LabEvent::StretchBegun { arm, load, stretch, of, length } => {
-                if stretch == 1 {
-                    self.say(&if self.several {
-                        "Each arm has the load alone now, to see what limits it".to_owned()
-                    } else {
-                        format!("A load now that shows what limits {arm}")
-                    });
-                }
-                let length = number::length(whole_seconds(length));
-                let alone = if self.several { " alone" } else { "" };
-                self.show(format!("{load}: {arm}{alone} for {length}, {stretch} of {of}"));
-            }
-            _ => {}
+    /// Shows the begin of a stretch, `stretch` of `of`, in which an arm has a load alone.
+    fn begin_stretch(
+        &mut self,
+        arm: &str,
+        load: &str,
+        (stretch, of): (u32, u32),
+        length: Duration,
+    ) {
+        if stretch == 1 {
+            self.say(&if self.several {
+                "Each arm has the load alone now, to see what limits it".to_owned()
+            } else {
+                format!("A load now that shows what limits {arm}")
+            });
         }
+        let length = number::length(whole_seconds(length));
+        let alone = if self.several { " alone" } else { "" };
+        self.show(format!("{load}: {arm}{alone} for {length}, {stretch} of {of}"));
     }
 
     /// Shows the begin of a load's trial.
-    fn begin(&mut self, begun: LabEvent) {
-        let LabEvent::TrialBegun { loads, blocks, length, rate, looks } = begun else {
-            return;
-        };
+    fn begin(
+        &mut self,
+        loads: &[String],
+        blocks: u32,
+        length: Duration,
+        rate: Option<f64>,
+        looks: &[u32],
+    ) {
         self.say_arms();
-        let (load, lasts) = (together(&loads), number::length(length));
+        let (load, lasts) = (together(loads), number::length(length));
         let rate =
             rate.map_or(String::new(), |rate| format!(" at {} requests/s", number::asked(rate)));
         let (most, looks) = if looks.is_empty() {
             ("", String::new())
         } else {
-            ("at most ", format!("; looked at after {}", listed(&looks)))
+            ("at most ", format!("; looked at after {}", listed(looks)))
         };
         self.say(&format!(
             "{load}: {most}{blocks} blocks in {lasts}{rate}{looks}{}",

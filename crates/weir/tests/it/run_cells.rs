@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_lab::{
-    ArmId, Cell, CellEnd, History, LabError, Options, Outcome, PlaceSpec, Proposer, Rates, Renewal,
-    Step,
-};
+use weir_lab::{Options, PlaceSpec};
 use weir_model::record::{Phase, RunHeader};
 use weir_parameters::Catalog;
+use weir_proposers::{
+    ArmId, Cell, CellEnd, History, MeasureError, Outcome, Proposer, Rates, Renewal, Step,
+};
 use weir_record::Run;
 use weir_study::CheckContext;
 use weir_sut::Launcher;
@@ -68,7 +68,7 @@ impl Proposer for InTurn {
         self.steps.pop_front().unwrap_or(Step::Done)
     }
 
-    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), MeasureError> {
         let end = match outcome.end {
             CellEnd::Whole => format!("{} whole", outcome.blocks.len()),
             CellEnd::Broken(error) => error.to_string(),

@@ -12,6 +12,7 @@ use weir_model::load::Spacing;
 use weir_model::record::{Outcome, Validity};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study, StudyArrivals};
 use weir_parameters::Catalog;
+use weir_proposers::Announcement;
 use weir_record::Run;
 use weir_simulation::{ArmModel, Distribution, Model};
 use weir_sut::Launcher;
@@ -154,7 +155,7 @@ const CASES: [Case; 5] = [
     (
         "stopped-search",
         capacities,
-        |event| matches!(event, Event::Bracket { bracket, .. } if bracket.seconds > 20.0),
+        |event| matches!(event, Event::Announced(Announcement::Bracket { bracket, .. }) if bracket.seconds > 20.0),
         &["the run was interrupted", "weir run --resume "],
     ),
 ];

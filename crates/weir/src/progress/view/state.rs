@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use weir_lab::Event as LabEvent;
 use weir_model::progress::{LoadInterval, LoadState, Verdict};
 use weir_model::record::BracketRecord;
+use weir_proposers::Announcement;
 use weir_report::foreign::{masked, visible};
 
 use crate::progress::Event;
@@ -78,7 +79,7 @@ impl State {
                 let name = folder.file_name().unwrap_or_default();
                 self.title = shown(&format!("weir · {}", name.to_string_lossy()));
             }
-            LabEvent::TrialBegun { blocks, .. } => {
+            LabEvent::Announced(Announcement::TrialBegun { blocks, .. }) => {
                 self.blocks = Some((0, *blocks));
                 self.rates.clear();
             }
@@ -86,8 +87,8 @@ impl State {
                 self.blocks = Some((*done, *of));
                 push(&mut self.rates, *baseline_rate);
             }
-            LabEvent::TrialEnded { .. } => self.blocks = None,
-            LabEvent::Bracket { bracket, .. } => {
+            LabEvent::Announced(Announcement::TrialEnded { .. }) => self.blocks = None,
+            LabEvent::Announced(Announcement::Bracket { bracket, .. }) => {
                 let shown = self.brackets.iter_mut().find(|shown| shown.now.arm == bracket.arm);
                 match shown {
                     Some(shown) => {
@@ -101,7 +102,7 @@ impl State {
                     }),
                 }
             }
-            LabEvent::Capacity(found) => {
+            LabEvent::Announced(Announcement::Capacity(found)) => {
                 let shown = self.brackets.iter_mut().find(|shown| shown.now.arm == found.arm);
                 shown.into_iter().for_each(|shown| shown.is_done = true);
             }

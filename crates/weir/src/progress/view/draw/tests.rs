@@ -10,6 +10,7 @@ use weir_model::load::{ErrorCount, ErrorKind};
 use weir_model::progress::LoadInterval;
 use weir_model::record::{BracketRecord, ObservedRecord, SearchStage, ValidityReason};
 use weir_model::study::Until;
+use weir_proposers::Announcement;
 
 use super::*;
 use crate::progress::{Consumer, Event};
@@ -132,12 +133,16 @@ fn verdict(arm: &str, verdict: &str, ratio: f64, interval: (f64, f64)) -> Verdic
     }
 }
 
+fn announced(announcement: Announcement) -> Event {
+    Event::Lab(LabEvent::Announced(announcement))
+}
+
 #[test]
 fn a_run() {
     let mut events = vec![
         run_begun("keepalive-20261121T101500Z"),
         Event::Lab(LabEvent::Takes { takes: Duration::from_secs(1000), until: Until::Planned }),
-        Event::Lab(LabEvent::TrialBegun {
+        announced(Announcement::TrialBegun {
             loads: vec!["read-heavy".to_owned()],
             blocks: 40,
             length: Duration::from_secs(600),
@@ -175,7 +180,7 @@ fn search_step(arm: &str, between: Option<(f64, f64)>, held: Option<ObservedReco
         held,
         passed_s: None,
     };
-    Event::Lab(LabEvent::Bracket { bracket, left: Duration::from_secs(400) })
+    announced(Announcement::Bracket { bracket, left: Duration::from_secs(400) })
 }
 
 #[test]

@@ -10,12 +10,12 @@ use weir_model::record::LookRecord;
 use weir_model::study::{LoadSpec, Study};
 use weir_stats::{critical_values, least_replicates, level_of};
 
-use crate::LabError;
 use crate::budget;
 use crate::history::History;
+use crate::proposer::MeasureError;
 
 /// Evaluates a look: fills in the decisions, the arms that go on, and the expected number of blocks.
-pub(crate) type TakeLook = Box<dyn Fn(&LoadSpec, LookRecord) -> Result<LookRecord, LabError>>;
+pub type TakeLook = Box<dyn Fn(&LoadSpec, LookRecord) -> Result<LookRecord, MeasureError>>;
 
 /// Ratio of the blocks at a look to those at the look before. It is larger if there would be more than [`MOST_LOOKS`].
 const GROWTH: f64 = 1.35;

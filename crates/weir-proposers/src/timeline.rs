@@ -45,13 +45,13 @@ pub(crate) fn around(
 
 /// Arm and block of one slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub struct Turn {
     /// Index of the arm that has the load.
-    pub(crate) arm: usize,
+    pub arm: usize,
     /// Number of the block that the slice counts for; `None` before the first and after the last.
-    pub(crate) block: Option<u32>,
+    pub block: Option<u32>,
     /// Index of the slice among the arm's slices in the block: 0 or 1.
-    pub(crate) turn: usize,
+    pub turn: usize,
 }
 
 impl Turn {
@@ -63,20 +63,20 @@ impl Turn {
 
 /// Slices of a trial, with arm and block of each.
 #[derive(Debug, Clone)]
-pub(crate) struct Timeline {
-    pub(crate) slices: Vec<Slice>,
-    pub(crate) turns: Vec<Turn>,
+pub struct Timeline {
+    pub slices: Vec<Slice>,
+    pub turns: Vec<Turn>,
     /// For each slice, the index of the next slice of the same arm, or the number of slices if there is none.
-    pub(crate) next_of_arm: Vec<usize>,
-    pub(crate) arms: usize,
+    pub next_of_arm: Vec<usize>,
+    pub arms: usize,
     /// True if each slice has a length of its own ([`Rates::Steps`]).
-    pub(crate) is_stepped: bool,
+    pub is_stepped: bool,
 }
 
 impl Timeline {
     /// Divides the blocks of a cell into slices: each block has every arm twice, in a random order and its mirror
     /// image. The first part of each slice is not measured. Arms are indexes in [`Cell::arms`].
-    pub(crate) fn of(cell: &Cell) -> Timeline {
+    pub fn of(cell: &Cell) -> Timeline {
         if let Rates::Steps(steps) = &cell.rates {
             return Timeline::of_steps(cell, steps);
         }
@@ -143,7 +143,7 @@ impl Timeline {
     }
 
     /// Returns the length of the trial.
-    pub(crate) fn length(&self) -> Duration {
+    pub fn length(&self) -> Duration {
         Duration::from_nanos(self.slices.last().map_or(0, |slice| slice.end))
     }
 }

@@ -15,12 +15,12 @@ use weir_model::flow::ArrivalsSpec;
 use weir_model::record::{Phase, RunHeader};
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study};
 
+use crate::Announcement;
 use crate::budget;
 use crate::cell::{ArmId, Block, Cell, Outcome, Rates, Renewal};
-use crate::controlled::workloads_of;
 use crate::history::History;
+use crate::proposer::MeasureError;
 use crate::proposer::{Proposer, Step};
-use crate::{Event, LabError};
 
 /// Maximum time of all stretches, as a share of the plan's time.
 const SHARE: f64 = 0.3;
@@ -32,11 +32,13 @@ const LONGEST: Duration = Duration::from_secs(5);
 const SLICE: Duration = Duration::from_millis(500);
 /// Rate of the low load, as a share of the rate that the arm has completed.
 const LOW: f64 = 0.4;
+/// Role of the object that owns a proxy's pods, as in `controllers/`.
+const WORKLOAD: &str = "workload";
 /// Time that a stretch takes beside its slices.
 const BESIDE: Duration = Duration::from_millis(300);
 
 /// Proposer that adds stretches after those of another proposer.
-pub(crate) struct Observe {
+pub struct Observe {
     inner: Box<dyn Proposer>,
     study: Study,
     session: u32,
@@ -45,7 +47,7 @@ pub(crate) struct Observe {
 }
 
 impl Observe {
-    pub(crate) fn new(header: &RunHeader, session: u32, inner: Box<dyn Proposer>) -> Observe {
+    pub fn new(header: &RunHeader, session: u32, inner: Box<dyn Proposer>) -> Observe {
         Observe { inner, study: header.study.clone(), session, steps: None }
     }
 
@@ -125,7 +127,7 @@ fn announce(stretches: Vec<(String, Cell)>, is_in_turn: bool) -> VecDeque<Step> 
         .flat_map(|(stretch, (arm, cell))| {
             let before = last.replace(arm.clone());
             let leaves = is_in_turn && before.as_ref() != Some(&arm);
-            let begun = Event::StretchBegun {
+            let begun = Announcement::StretchBegun {
                 arm,
                 load: cell.load.name.clone(),
                 stretch,
@@ -155,7 +157,7 @@ impl Proposer for Observe {
         self.steps.is_some() || self.inner.go_on(block)
     }
 
-    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), MeasureError> {
         match &mut self.steps {
             None => self.inner.outcome(outcome),
             // The study's question is answered by then, whatever becomes of an arm.
@@ -212,7 +214,15 @@ impl<'s> Planned<'s> {
 /// can be sampled.
 fn is_seen_in_turn(study: &Study) -> bool {
     let block = budget::slice_in_turn(study, &study.loads) * 2;
-    study.is_in_turn() && (block >= SHORTEST || workloads_of(study).is_empty())
+    study.is_in_turn() && (block >= SHORTEST || !names_a_workload(study))
+}
+
+/// Returns true if a controller's instances name the workloads of their pods.
+fn names_a_workload(study: &Study) -> bool {
+    let controller = study.proxy.controller.iter();
+    controller
+        .flat_map(|spec| spec.beside.iter().map(|beside| &beside.instance).chain([&spec.first]))
+        .any(|instance| instance.objects.contains_key(WORKLOAD))
 }
 
 /// Returns all arms except the one that repeats the baseline.

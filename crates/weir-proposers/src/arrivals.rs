@@ -19,21 +19,21 @@ use crate::timeline::Timeline;
 
 /// Arrivals of a flow's requests.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct When {
-    pub(crate) arrivals: Arrivals,
+pub struct When {
+    pub arrivals: Arrivals,
     /// Period after which the arrivals begin anew, nanoseconds; `None`: never.
-    pub(crate) every_ns: Option<u64>,
+    pub every_ns: Option<u64>,
 }
 
 impl When {
     /// Returns the arrivals that a flow's description gives.
-    pub(crate) fn said(flow: &FlowSpec) -> When {
+    pub fn said(flow: &FlowSpec) -> When {
         When { arrivals: flow.resolved(None), every_ns: None }
     }
 }
 
 /// Reads the trace of a flow's arrivals; `None` if it has none.
-pub(crate) fn trace(flow: &FlowSpec) -> Result<Option<Trace>, TraceError> {
+pub fn trace(flow: &FlowSpec) -> Result<Option<Trace>, TraceError> {
     match &flow.arrivals {
         ArrivalsSpec::Trace(trace) => Trace::read(Path::new(&trace.file), trace.speed).map(Some),
         _ => Ok(None),
@@ -42,7 +42,7 @@ pub(crate) fn trace(flow: &FlowSpec) -> Result<Option<Trace>, TraceError> {
 
 /// Returns the arrivals of each flow of a cell's load at the arm at `place`. The main flow gets the part of the cell's
 /// rate that the other flows leave.
-pub(crate) fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Vec<When> {
+pub fn of(cell: &Cell, timeline: &Timeline, place: usize) -> Vec<When> {
     let load = &cell.load;
     let beside_rate: f64 =
         load.beside.iter().filter(|flow| !flow.is_held()).filter_map(FlowSpec::rate).sum();
@@ -130,7 +130,7 @@ fn quiet(
 
 /// Computes requests per second of a load in the measured parts of its slices. `slowest` is the rate that the slowest
 /// arm carried. `None` in a closed loop, and for a share of the slowest arm's rate if that is not known.
-pub(crate) fn rate(
+pub fn rate(
     load: &LoadSpec,
     blocks: &BlockSpec,
     slowest: Option<f64>,

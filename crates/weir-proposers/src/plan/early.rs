@@ -11,7 +11,7 @@ use crate::cell::{ArmId, Cell, Renewal};
 use crate::history::History;
 use crate::proposer::Step;
 use crate::until;
-use crate::{Event, budget};
+use crate::{Announcement, budget};
 
 impl Plan {
     /// Queues the next steps for a load that is measured until everything is decided: blocks up to its next look, or
@@ -48,10 +48,10 @@ impl Plan {
         self.looked.0 = Some(history.passed);
         let look = match (self.take_look)(load, LookRecord { session, ..look }) {
             Ok(look) => look,
-            Err(error) => return self.steps.push_back(Step::Fail(Box::new(error))),
+            Err(error) => return self.steps.push_back(Step::Fail(error)),
         };
         let most = look.planned.last().copied().unwrap_or(look.blocks);
-        let looked = Event::Looked {
+        let looked = Announcement::Looked {
             left: until::takes(&self.study, load, history, &look, look.expected),
             at_most: until::takes(&self.study, load, history, &look, most),
             look: Box::new(look.clone()),
@@ -80,7 +80,7 @@ impl Plan {
         if !self.is_begun {
             let all = parts.iter().flatten();
             let count = arms.len() as u32;
-            self.steps.push_back(Step::Tell(Event::TrialBegun {
+            self.steps.push_back(Step::Tell(Announcement::TrialBegun {
                 loads: vec![load.name.clone()],
                 blocks: most - whole_blocks,
                 length: all
@@ -125,7 +125,8 @@ impl Plan {
     fn end_load(&mut self, load: &LoadSpec, history: &History) {
         let end =
             LoadEndRecord { load: load.name.clone(), blocks: history.whole_blocks(&load.name) };
-        self.steps.push_back(Step::Tell(Event::TrialEnded { loads: vec![load.name.clone()] }));
+        self.steps
+            .push_back(Step::Tell(Announcement::TrialEnded { loads: vec![load.name.clone()] }));
         self.steps.push_back(Step::Record(Box::new(Record::LoadEnd(end))));
         self.groups.pop_front();
         self.is_begun = false;
@@ -165,8 +166,8 @@ impl Plan {
                 history.passed.as_secs_f64()
             ),
         };
-        let event = Step::Tell(Event::TimeIsUp { left_out });
-        self.steps.push_front(event);
+        let announcement = Step::Tell(Announcement::TimeIsUp { left_out });
+        self.steps.push_front(announcement);
         self.steps.push_front(Step::Record(Box::new(Record::Decision(decision))));
     }
 

@@ -12,15 +12,16 @@ use crate::budget::{self, are_alike};
 use crate::cell::{Cell, Outcome, Rates, Renewal, Shared};
 use crate::history::History;
 use crate::pilot;
+use crate::proposer::MeasureError;
 use crate::proposer::{Proposer, Step};
 use crate::timeline::Timeline;
 use crate::until::TakeLook;
-use crate::{Event, LabError, arrivals};
+use crate::{Announcement, arrivals};
 
 mod early;
 
 /// A fixed plan, or one that ends as soon as everything is decided.
-pub(crate) struct Plan {
+pub struct Plan {
     study: Study,
     session: u32,
     /// Unfinished loads, grouped by the trials that they share; the first group is measured now.
@@ -52,7 +53,7 @@ enum Stage {
 
 impl Plan {
     /// Creates the plan for all loads of a study.
-    pub(crate) fn new(study: &Study, session: u32, take_look: TakeLook) -> Plan {
+    pub fn new(study: &Study, session: u32, take_look: TakeLook) -> Plan {
         Plan {
             study: study.clone(),
             session,
@@ -68,7 +69,7 @@ impl Plan {
     }
 
     /// Changes the plan for arms that are measured one after the other: each block is a cell by itself.
-    pub(crate) fn in_turn(mut self) -> Plan {
+    pub fn in_turn(mut self) -> Plan {
         self.is_in_turn = true;
         self.study.blocks.instances = u32::MAX;
         self
@@ -97,7 +98,7 @@ impl Plan {
             }
             _ => {
                 self.stage = Stage::Pilot(Vec::new());
-                let begun = Event::PilotBegun { load: load.name.clone() };
+                let begun = Announcement::PilotBegun { load: load.name.clone() };
                 let cell = self.pilot_cell(load, history);
                 self.steps.push_back(Step::Tell(begun));
                 self.steps.push_back(Step::Measure(Box::new(cell)));
@@ -123,7 +124,7 @@ impl Plan {
     }
 
     /// Adds to `turn` the next cells that an arm has in the same turn, as far as there is time.
-    pub(crate) fn fill(&mut self, turn: &mut Vec<Cell>, history: &History) {
+    pub fn fill(&mut self, turn: &mut Vec<Cell>, history: &History) {
         while let Some(Step::Measure(next)) = self.steps.front() {
             let is_new = turn.iter().all(|cell| cell.load.name != next.load.name);
             turn.push(Cell::clone(next));
@@ -167,7 +168,7 @@ impl Plan {
                 residues: residues.clone(),
             };
             let is_told = was_tried && place == 0;
-            let announcement = is_told.then(|| Step::Tell(Event::PilotEnded(pilot.clone())));
+            let announcement = is_told.then(|| Step::Tell(Announcement::PilotEnded(pilot.clone())));
             self.steps.push_back(Step::Record(Box::new(Record::Pilot(pilot))));
             self.steps.extend(announcement);
         }
@@ -183,7 +184,7 @@ impl Plan {
         }
         let names: Vec<String> = together.iter().flatten().map(|load| load.name.clone()).collect();
         if let Stage::Measured(planned) = std::mem::replace(&mut self.stage, Stage::Fresh) {
-            self.steps.push_back(Step::Tell(Event::TrialEnded { loads: names.clone() }));
+            self.steps.push_back(Step::Tell(Announcement::TrialEnded { loads: names.clone() }));
             self.steps.extend(names.into_iter().zip(planned).map(|(load, planned)| {
                 let blocks = if self.is_late { history.whole_blocks(&load) } else { planned };
                 Step::Record(Box::new(Record::LoadEnd(LoadEndRecord { blocks, load })))
@@ -210,7 +211,7 @@ impl Plan {
         }
         let is_single = together.concat().len() == 1;
         let rate = Some(first).filter(|_| is_single);
-        self.steps.push_back(Step::Tell(Event::TrialBegun {
+        self.steps.push_back(Step::Tell(Announcement::TrialBegun {
             loads: names,
             blocks: cells.iter().map(|cell| cell.blocks).sum(),
             length: cells.iter().map(|cell| Timeline::of(cell).length()).sum(),
@@ -369,7 +370,7 @@ impl Proposer for Plan {
         }
     }
 
-    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), MeasureError> {
         // A slice that is chosen by the figures of a dead proxy would be chosen in vain.
         outcome.end.checked()?;
         if let Stage::Pilot(residues) = &mut self.stage {

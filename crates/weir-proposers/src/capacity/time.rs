@@ -153,3 +153,24 @@ pub(crate) fn left(frame: &Frame, arms: &[Searched], passed: Duration) -> Durati
 fn hold_s(study: &Study) -> f64 {
     study.search.hold.as_secs_f64()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_the_time_are_as_what_is_unused_and_one_arm_may_be_served_first() {
+        type Case<'a> = (&'a [f64], Option<(usize, f64)>, &'a [f64]);
+        let cases: [Case<'_>; 5] = [
+            (&[50.0, 50.0], None, &[50.0, 50.0]),
+            (&[30.0, 10.0], None, &[75.0, 25.0]),
+            (&[50.0, 50.0], Some((1, 70.0)), &[30.0, 70.0]),
+            (&[50.0, 50.0], Some((1, 20.0)), &[50.0, 50.0]),
+            (&[50.0, 0.0], Some((0, 10.0)), &[100.0, 0.0]),
+        ];
+        for (unused_s, first, expected) in cases {
+            let shares_s = parts_s(100.0, unused_s, first);
+            assert_eq!(shares_s, expected, "{unused_s:?} {first:?}");
+        }
+    }
+}

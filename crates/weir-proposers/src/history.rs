@@ -20,7 +20,7 @@ pub struct History {
     /// Arms that were added, in order.
     pub added: Vec<Arm>,
     /// Records that are input and results of capacity searches, in order of time.
-    pub(crate) searched: Vec<Record>,
+    pub searched: Vec<Record>,
     /// Measured time, the sum over slices of all arms.
     pub measured: Duration,
     /// Working time of the run so far; of earlier sessions it is an estimate.

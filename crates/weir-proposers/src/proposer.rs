@@ -5,9 +5,12 @@ use weir_model::quantity::CpuSet;
 use weir_model::record::{Record, RunHeader};
 use weir_model::study::Arm;
 
+use crate::Announcement;
 use crate::cell::{ArmId, Block, Cell, Outcome};
 use crate::history::History;
-use crate::{Event, LabError};
+
+/// Error of whoever measures, which proposers pass on.
+pub type MeasureError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Next step of a run.
 #[derive(Debug)]
@@ -20,10 +23,10 @@ pub enum Step {
     Measure(Box<Cell>),
     /// Appends a record: a pilot, a decision, the end of a load.
     Record(Box<Record>),
-    /// Reports an event.
-    Tell(Event),
+    /// Announces what is measured, or what was found.
+    Tell(Announcement),
     /// Ends the run with an error: the measurements could not be read.
-    Fail(Box<LabError>),
+    Fail(MeasureError),
     /// Ends the session: the study's question is answered.
     Done,
 }
@@ -46,5 +49,5 @@ pub trait Proposer {
     ///
     /// # Errors
     /// The run cannot go on after that outcome; usually because an arm is broken.
-    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError>;
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), MeasureError>;
 }

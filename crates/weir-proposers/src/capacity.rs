@@ -12,10 +12,11 @@ use weir_model::record::{BracketRecord, Phase, Record, RunHeader, SearchStage};
 use weir_model::study::ArmRole;
 use weir_search::{Stage, Trial};
 
+use crate::Announcement;
 use crate::cell::{ArmId, Block, Cell, CellEnd, Outcome, Rates, Renewal, StepBlock, Steps};
 use crate::history::History;
+use crate::proposer::MeasureError;
 use crate::proposer::{Proposer, Step};
-use crate::{Event, LabError};
 
 mod answer;
 mod arm;
@@ -30,9 +31,9 @@ pub use time::{at_most, claiming, least};
 
 /// Closed loop before a search: the length of its slices, and its number of blocks of two slices each. These are enough
 /// windows to show whether the speed drifts.
-pub(crate) const CLOSED: (Duration, u32) = (Duration::from_millis(100), 15);
+pub const CLOSED: (Duration, u32) = (Duration::from_millis(100), 15);
 /// Searches of all arms, in the order of the study's arms.
-pub(crate) struct Capacity {
+pub struct Capacity {
     frame: Frame,
     arms: Vec<Searched>,
     /// True if arms use the one proxy in turn. `turn` is the arm whose turn it is, and `turn_begun` the run's working
@@ -59,7 +60,7 @@ struct ProposedCell {
 impl Capacity {
     /// Creates the searches of a run. `most` is the highest rate that the generator can send, requests per second, if
     /// known.
-    pub(crate) fn new(header: &RunHeader, most: Option<f64>) -> Capacity {
+    pub fn new(header: &RunHeader, most: Option<f64>) -> Capacity {
         let arms = header.study.arms.iter();
         let study = &header.study;
         let connections = (study.loads[0].main.connections, study.search.most_connections);
@@ -79,7 +80,7 @@ impl Capacity {
     }
 
     /// Has each search run to its end before the next arm runs.
-    pub(crate) fn in_turn(mut self) -> Capacity {
+    pub fn in_turn(mut self) -> Capacity {
         self.is_in_turn = true;
         self.steps.clear();
         self
@@ -94,7 +95,7 @@ impl Capacity {
         };
         self.turn = turn;
         self.steps.push_back(Step::Arms(Vec::new()));
-        self.steps.push_back(Step::Tell(Event::AloneTurn {
+        self.steps.push_back(Step::Tell(Announcement::AloneTurn {
             arm: self.arms[arm].name.clone(),
             stretch: self.arms.iter().filter(|arm| !arm.is_open()).count() as u32 + 1,
             of: self.arms.len() as u32,
@@ -208,8 +209,8 @@ impl Capacity {
             Err(answer) => {
                 self.done(first);
                 let record = self.frame.answer(&self.arms[first], &answer, self.passed);
-                let event = Event::Capacity(Box::new(record.clone()));
-                self.steps.push_back(Step::Tell(event));
+                let announcement = Announcement::Capacity(Box::new(record.clone()));
+                self.steps.push_back(Step::Tell(announcement));
                 let record = Record::Capacity(record);
                 self.steps.push_back(Step::Record(Box::new(record)));
             }
@@ -300,8 +301,8 @@ impl Capacity {
                 held: arm.held(),
                 passed_s: Some(self.passed.as_secs_f64()),
             };
-            let event = Event::Bracket { bracket: record.clone(), left: remaining };
-            self.steps.push_back(Step::Tell(event));
+            let announcement = Announcement::Bracket { bracket: record.clone(), left: remaining };
+            self.steps.push_back(Step::Tell(announcement));
             let record = Record::Bracket(record);
             self.steps.push_back(Step::Record(Box::new(record)));
         }
@@ -338,7 +339,7 @@ impl Proposer for Capacity {
         go_on
     }
 
-    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), MeasureError> {
         let Some(asked) = self.asked.take() else {
             return outcome.end.checked();
         };

@@ -14,14 +14,15 @@ use std::collections::VecDeque;
 use weir_model::record::Remark;
 use weir_model::study::Study;
 
+use crate::Announcement;
 use crate::cell::{Cell, Outcome, Rates, Renewal};
 use crate::history::History;
 use crate::plan::Plan;
+use crate::proposer::MeasureError;
 use crate::proposer::{Proposer, Step};
-use crate::{Event, LabError};
 
 /// Proposer of arms in turn.
-pub(crate) struct Turns {
+pub struct Turns {
     plan: Plan,
     /// Names of the arms.
     arms: Vec<String>,
@@ -30,7 +31,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    pub(crate) fn new(study: &Study, plan: Plan) -> Turns {
+    pub fn new(study: &Study, plan: Plan) -> Turns {
         Turns {
             plan: plan.in_turn(),
             arms: study.arms.iter().map(|arm| arm.name.clone()).collect(),
@@ -52,7 +53,7 @@ impl Turns {
         let all = arms.len() as u32;
         let rounds = first.planned / (first.loads().len() as u32).max(1);
         for (place, arm) in (1..).zip(arms) {
-            self.steps.push_back(Step::Tell(Event::AloneTurn {
+            self.steps.push_back(Step::Tell(Announcement::AloneTurn {
                 arm: self.arms.get(arm).cloned().unwrap_or_default(),
                 stretch: number * all + place,
                 of: rounds.max(number + 1) * all,
@@ -86,13 +87,13 @@ impl Proposer for Turns {
         }
     }
 
-    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), MeasureError> {
         self.plan.outcome(outcome)
     }
 }
 
 /// Returns remarks for the reader about arms that a controller configures.
-pub(crate) fn remarks(study: &Study) -> Vec<Remark> {
+pub fn remarks(study: &Study) -> Vec<Remark> {
     let in_turn = "the arms were measured in turn (A B, B A, ...), not side by side, because one controller configures one \
                    proxy: each interval rests on as many replicates as there were rounds, and what drifts between the \
                    stretches of a round widens it; the A/A arm shows how large a difference is seen where there is none";

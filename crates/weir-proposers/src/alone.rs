@@ -11,12 +11,13 @@ use weir_analysis::alone::Choice;
 use weir_model::record::{DecisionRecord, Phase, Record, RunHeader};
 use weir_model::study::{LoadSpec, Metric, Study};
 
+use crate::Announcement;
 use crate::budget;
 use crate::cell::{Cell, Outcome, Rates, Renewal};
 use crate::history::History;
 use crate::plan::Plan;
+use crate::proposer::MeasureError;
 use crate::proposer::{Proposer, Step};
-use crate::{Event, LabError};
 
 /// Maximum share of its load's time that the check takes, unless [`LEAST_PAIRS`] needs more.
 const SHARE: f64 = 1.0 / 3.0;
@@ -30,10 +31,10 @@ const STRETCH: Duration = Duration::from_secs(1);
 const STARTING: Duration = Duration::from_millis(200);
 
 /// Chooses the arms to measure alone from the results of the plan; the error gives the reason why none can be chosen.
-pub(crate) type Choose = Box<dyn Fn() -> Result<Option<Choice>, String>>;
+pub type Choose = Box<dyn Fn() -> Result<Option<Choice>, String>>;
 
 /// Proposer of the fixed plan and the check after it.
-pub(crate) struct CheckAlone {
+pub struct CheckAlone {
     plan: Plan,
     study: Study,
     session: u32,
@@ -43,7 +44,7 @@ pub(crate) struct CheckAlone {
 }
 
 impl CheckAlone {
-    pub(crate) fn new(header: &RunHeader, session: u32, plan: Plan, choose: Choose) -> CheckAlone {
+    pub fn new(header: &RunHeader, session: u32, plan: Plan, choose: Choose) -> CheckAlone {
         CheckAlone { plan, study: header.study.clone(), session, choose, steps: None }
     }
 
@@ -55,7 +56,7 @@ impl CheckAlone {
                 let steps = self.steps(&choice, history);
                 Ok(steps.ok_or("the load has no pilot")?)
             })
-            .unwrap_or_else(|why| VecDeque::from([Step::Tell(Event::NotAlone { why })]))
+            .unwrap_or_else(|why| VecDeque::from([Step::Tell(Announcement::NotAlone { why })]))
     }
 
     fn steps(&self, choice: &Choice, history: &History) -> Option<VecDeque<Step>> {
@@ -82,7 +83,7 @@ impl CheckAlone {
             seed: 0,
         };
         let remaining = planned.pairs.saturating_sub(done) * 2;
-        let begun = Event::AloneBegun {
+        let begun = Announcement::AloneBegun {
             arms: both.map(|arm| arms[arm].name.clone()),
             why: choice.why.clone(),
             stretches: remaining,
@@ -108,7 +109,7 @@ impl CheckAlone {
                     ^ u64::from(first_block),
                 ..cell.clone()
             };
-            steps.push_back(Step::Tell(Event::AloneTurn {
+            steps.push_back(Step::Tell(Announcement::AloneTurn {
                 arm: arms[arm].name.clone(),
                 stretch: done * 2 + turn + 1,
                 of: planned.pairs * 2,
@@ -142,7 +143,7 @@ impl Proposer for CheckAlone {
         steps.and_then(VecDeque::pop_front).unwrap_or(Step::Done)
     }
 
-    fn outcome(&mut self, outcome: Outcome) -> Result<(), LabError> {
+    fn outcome(&mut self, outcome: Outcome) -> Result<(), MeasureError> {
         self.plan.outcome(outcome)
     }
 }
@@ -183,7 +184,7 @@ fn stretch_length(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) 
 }
 
 /// Estimates how long the rest of the check takes after earlier sessions; starting an arm takes `start`.
-pub(crate) fn takes(study: &Study, history: &History, start: Duration) -> Duration {
+pub fn takes(study: &Study, history: &History, start: Duration) -> Duration {
     let wanted = study.objective.metric;
     let load = study.loads.iter().find(|load| match wanted {
         Metric::CpuPerRequest => true,

@@ -18,7 +18,7 @@ use crate::until;
 const PLANNED_SLICE: Duration = Duration::from_millis(100);
 
 /// Time assumed until an arm's settings are in force, as long as it has not been measured.
-pub(crate) const SWITCH: Duration = Duration::from_secs(3);
+pub const SWITCH: Duration = Duration::from_secs(3);
 /// Minimum working time of an arm in one turn, as a multiple of [`SWITCH`], if the study has enough loads.
 const TURN: u32 = 4;
 
@@ -27,9 +27,9 @@ const PER_TRIAL: Duration = Duration::from_millis(12);
 /// Time that a continuous trial takes for each connection that it opens.
 const PER_CONNECTION: Duration = Duration::from_micros(30);
 /// Share of a budget that is planned with, since estimates may be too low.
-pub(crate) const KEPT_FREE: f64 = 0.95;
+pub const KEPT_FREE: f64 = 0.95;
 /// Time that a run needs after its last block to end processes, put settings back and write the report.
-pub(crate) const ENDING: Duration = Duration::from_secs(2);
+pub const ENDING: Duration = Duration::from_secs(2);
 /// Time that a run needs before its proxies start, to look at its network and its hosts.
 pub const LOOK: Duration = Duration::from_millis(1500);
 /// Time that the report takes for the records of each arm and block.
@@ -38,7 +38,7 @@ const REPORTED: Duration = Duration::from_micros(300);
 /// Groups loads by the trials that they are measured in, in the study's order: cells of a matrix that differ only in
 /// their rate share one. Loads that are measured until everything is decided share none, since different arms leave
 /// each of them.
-pub(crate) fn group_loads(study: &Study) -> Vec<Vec<LoadSpec>> {
+pub fn group_loads(study: &Study) -> Vec<Vec<LoadSpec>> {
     if study.until == Until::Decided {
         return study.loads.iter().map(|load| vec![load.clone()]).collect();
     }
@@ -67,7 +67,7 @@ fn matrix_of_rates(load: &LoadSpec) -> Option<&str> {
 }
 
 /// Returns true if two loads differ only in their rate.
-pub(crate) fn are_alike(one: &LoadSpec, other: &LoadSpec) -> bool {
+pub fn are_alike(one: &LoadSpec, other: &LoadSpec) -> bool {
     if one.is_open() != other.is_open() || one.main.changes() || other.main.changes() {
         return one.name == other.name;
     }
@@ -110,7 +110,7 @@ pub fn least_blocks(study: &Study) -> u32 {
 }
 
 /// Returns the number of blocks of one load with slices of length `slice`.
-pub(crate) fn count_blocks(study: &Study, load: &LoadSpec, slice: Duration) -> u32 {
+pub fn count_blocks(study: &Study, load: &LoadSpec, slice: Duration) -> u32 {
     let fit = load.duration.as_nanos() / block(study, slice).as_nanos().max(1);
     let least = match study.until {
         Until::Planned => study.blocks.at_least,
@@ -126,7 +126,7 @@ pub fn longest_slice(study: &Study, load: &LoadSpec) -> Duration {
 
 /// Returns how long a load stays with an arm: half of a stretch's time, so that a load has as many rounds as the study
 /// wants blocks at least.
-pub(crate) fn slice_in_turn(study: &Study, loads: &[LoadSpec]) -> Duration {
+pub fn slice_in_turn(study: &Study, loads: &[LoadSpec]) -> Duration {
     loads
         .iter()
         .map(|load| longest_slice(study, load))
@@ -137,7 +137,7 @@ pub(crate) fn slice_in_turn(study: &Study, loads: &[LoadSpec]) -> Duration {
 
 /// Returns how many of the first load groups an arm gets in one turn: enough that it works far longer than putting it
 /// into force takes, and no more, because the arms that it is compared with wait meanwhile.
-pub(crate) fn in_one_turn(study: &Study, groups: &[Vec<LoadSpec>]) -> usize {
+pub fn in_one_turn(study: &Study, groups: &[Vec<LoadSpec>]) -> usize {
     let mut turn = Duration::ZERO;
     let fits = groups.iter().take_while(|loads| {
         let is_short = turn < SWITCH * TURN;
@@ -194,7 +194,7 @@ pub fn plan_of(study: &Study) -> Vec<(String, u32, Duration)> {
 }
 
 /// Time assumed for a new instance of an arm: as much as nginx takes.
-pub(crate) const RENEWAL: Duration = Duration::from_millis(15);
+pub const RENEWAL: Duration = Duration::from_millis(15);
 
 /// Estimates the length of a run of a study, everything included except a check of its arms one at a time.
 pub fn length_of(study: &Study) -> Duration {
@@ -205,7 +205,7 @@ pub fn length_of(study: &Study) -> Duration {
 
 /// Estimates how long the rest of a run takes after earlier sessions, once all arms run. New instances of all arms take
 /// `renewal`.
-pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Duration {
+pub fn takes(study: &Study, history: &History, renewal: Duration) -> Duration {
     if !study.capacity.is_empty() {
         return capacity::takes(study);
     }
@@ -246,7 +246,7 @@ pub(crate) fn takes(study: &Study, history: &History, renewal: Duration) -> Dura
 }
 
 /// Returns the slice length of a load: the pilot's, or the planned one before a pilot.
-pub(crate) fn choose_slice(study: &Study, history: &History, load: &LoadSpec) -> Duration {
+pub fn choose_slice(study: &Study, history: &History, load: &LoadSpec) -> Duration {
     let pilot = history.pilots.get(&load.name);
     pilot
         .map(|pilot| Duration::from_nanos(pilot.slice_ns))
@@ -254,7 +254,7 @@ pub(crate) fn choose_slice(study: &Study, history: &History, load: &LoadSpec) ->
 }
 
 /// Returns the planned slice length of a load that has had no pilot.
-pub(crate) fn planned_slice(study: &Study, load: &LoadSpec) -> Duration {
+pub fn planned_slice(study: &Study, load: &LoadSpec) -> Duration {
     match study.blocks.slice {
         Some(slice) => slice,
         None if study.is_in_turn() => slice_in_turn(study, std::slice::from_ref(load)),
@@ -285,7 +285,7 @@ fn parts_until(
 }
 
 /// Estimates the length of a continuous trial of `arms` arms with slices of length `slice` and `blocks` blocks.
-pub(crate) fn length(
+pub fn length(
     study: &Study,
     load: &LoadSpec,
     (slice, blocks): (Duration, u32),
@@ -299,7 +299,7 @@ pub(crate) fn length(
 }
 
 /// Estimates the length of a continuous trial of one arm that runs alone.
-pub(crate) fn alone(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) -> Duration {
+pub fn alone(study: &Study, load: &LoadSpec, slice: Duration, blocks: u32) -> Duration {
     let (discard, repeats) = (study.blocks.discard, repeats(load));
     let (warm_up, rest) = around(slice, blocks, discard, (repeats, Phase::Alone));
     warm_up + slice * 2 * blocks + rest + PER_TRIAL + estimate_opening(load)
@@ -319,7 +319,7 @@ fn estimate_opening(load: &LoadSpec) -> Duration {
 /// Divides the blocks of loads that share a trial among the instances of the proxies. Each block has the index of its
 /// load, and the number of earlier blocks of that load. `left` has the number of blocks of each load. Each load is
 /// spread evenly over the instances; within an instance, blocks come in rounds with at most one block of each load.
-pub(crate) fn parts_of(left: &[u32], instances: u32) -> Vec<Vec<(usize, u32)>> {
+pub fn parts_of(left: &[u32], instances: u32) -> Vec<Vec<(usize, u32)>> {
     let most = left.iter().copied().max().unwrap_or(0);
     let mut parts: Vec<Vec<(usize, u32)>> = Vec::new();
     let mut before = vec![0; left.len()];

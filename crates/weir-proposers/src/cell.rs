@@ -5,7 +5,7 @@ use std::time::Duration;
 use weir_model::record::{LoadBlocks, Phase, TrialRecord};
 use weir_model::study::{BlockSpec, LoadSpec};
 
-use crate::LabError;
+use crate::proposer::MeasureError;
 
 /// Index of an arm in a run: the study's arms in the study's order, then arms that were added.
 pub type ArmId = usize;
@@ -40,7 +40,7 @@ pub struct Cell {
 
 impl Cell {
     /// Returns the unmeasured first part of each slice, as a share of the slice.
-    pub(crate) fn unmeasured(&self) -> f64 {
+    pub fn unmeasured(&self) -> f64 {
         self.load.discard(&BlockSpec {
             slice: Some(self.slice),
             discard: self.discard,
@@ -49,7 +49,7 @@ impl Cell {
     }
 
     /// Returns the load to which the `place`-th block of this cell belongs, and the block's number within the load.
-    pub(crate) fn block_of(&self, place: usize) -> (&str, u32) {
+    pub fn block_of(&self, place: usize) -> (&str, u32) {
         let shared_block = match &self.rates {
             Rates::Shared(shared) => shared.blocks.get(place).and_then(|(load, number)| {
                 let (name, _) = shared.loads.get(*load)?;
@@ -61,7 +61,7 @@ impl Cell {
     }
 
     /// Returns the names of all loads that the cell measures.
-    pub(crate) fn loads(&self) -> Vec<&str> {
+    pub fn loads(&self) -> Vec<&str> {
         match &self.rates {
             Rates::Shared(shared) => shared.loads.iter().map(|(name, _)| &**name).collect(),
             _ => vec![&self.load.name],
@@ -70,7 +70,7 @@ impl Cell {
 
     /// Assigns the cell's blocks to loads: for each load, the number of its first block, and how many of the cell's
     /// first `whole` blocks belong to it.
-    pub(crate) fn measured(&self, whole: usize) -> Vec<LoadBlocks> {
+    pub fn measured(&self, whole: usize) -> Vec<LoadBlocks> {
         let mut measured: Vec<LoadBlocks> = Vec::new();
         let planned = (0..self.blocks as usize).map(|place| (place, self.block_of(place)));
         for (place, (load, number)) in planned {
@@ -141,12 +141,12 @@ pub struct StepBlock {
 
 impl StepBlock {
     /// Returns the length of the unmeasured first part of each slice.
-    pub(crate) fn lead(&self) -> Duration {
+    pub fn lead(&self) -> Duration {
         self.pause + self.settle
     }
 
     /// Returns the length of each slice.
-    pub(crate) fn slice(&self) -> Duration {
+    pub fn slice(&self) -> Duration {
         self.lead() + self.measure
     }
 }
@@ -163,7 +163,7 @@ pub struct Shared {
 impl Rates {
     /// Returns the requests per second of a slice, which is in the cell's `block`-th block and belongs to the arm at
     /// `place`. `None` in a closed loop, or if no rate is given.
-    pub(crate) fn of(&self, block: usize, place: usize) -> Option<f64> {
+    pub fn of(&self, block: usize, place: usize) -> Option<f64> {
         match self {
             Rates::Closed => None,
             Rates::Same(rate) => Some(*rate),
@@ -198,9 +198,9 @@ pub enum CellEnd {
     /// The user stopped the run.
     Interrupted,
     /// An arm no longer runs as it was started, or does not answer.
-    Broken(Box<LabError>),
+    Broken(MeasureError),
     /// No connection to any arm could be opened.
-    Unreachable(Box<LabError>),
+    Unreachable(MeasureError),
 }
 
 impl CellEnd {
@@ -208,9 +208,9 @@ impl CellEnd {
     ///
     /// # Errors
     /// The reason why it cannot: an arm is broken or unreachable.
-    pub fn checked(self) -> Result<(), LabError> {
+    pub fn checked(self) -> Result<(), MeasureError> {
         match self {
-            CellEnd::Broken(error) | CellEnd::Unreachable(error) => Err(*error),
+            CellEnd::Broken(error) | CellEnd::Unreachable(error) => Err(error),
             CellEnd::Whole | CellEnd::Decided | CellEnd::Interrupted => Ok(()),
         }
     }
