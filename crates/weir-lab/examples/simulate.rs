@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use weir_analysis::findings::{Comparison, Findings, Verdict};
-use weir_lab::{LabError, Options, PlaceSpec, Summary};
+use weir_hosts::{Options, PlaceSpec};
+use weir_lab::{LabError, Summary};
 use weir_model::fixture;
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, Metric, Study, StudyArrivals, Until};

@@ -9,25 +9,24 @@ use std::time::{Duration, Instant};
 use weir_agent::message::{
     Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificates, Renew,
 };
+use weir_hosts::asked::{addresses, of_started, where_asked};
+use weir_hosts::left_out::is_bypassed_inbound;
+use weir_hosts::{Hosts, Role};
 use weir_kube::KubeError;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ProxyRecord, Record};
 use weir_model::study::{Arm, AskSpec, CpuRoles, ExternalSpec, LoadSpec, Study};
 use weir_parameters::Catalog;
+use weir_proposers::ArmId;
+use weir_proposers::arrivals::When;
 use weir_record::RunWriter;
 
-use crate::asked::{addresses, of_started, where_asked};
 use crate::controlled::{Controlled, InForce};
 use crate::first_answer::FirstAnswer;
 use crate::flows::{Doors, Flows, From};
-use crate::hosts::Hosts;
 use crate::inert::inert;
-use crate::left_out::is_bypassed_inbound;
-use crate::options::Role;
 use crate::sums::must_be_as_before;
 use crate::{Event, LabError};
-use weir_proposers::ArmId;
-use weir_proposers::arrivals::When;
 
 mod bench;
 mod pods;

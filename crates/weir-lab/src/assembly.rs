@@ -7,7 +7,6 @@ use hdrhistogram::Histogram;
 use weir_agent::message::Reading;
 use weir_load::SliceData;
 use weir_model::record::{GeneratorShare, SliceRecord};
-
 use weir_proposers::Timeline;
 
 /// Longest standstill of CPUs with which a slice still counts for an arm's p99, nanoseconds (docs/study.md gives the

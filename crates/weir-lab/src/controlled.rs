@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_host::journal::Journal;
+use weir_hosts::{HostError, Options};
 use weir_kube::{Changes, Cluster, KubeError, ObjectRef};
 use weir_model::record::ObjectRecord;
 use weir_model::study::{Arm, ExternalSpec, Settings, Study};
@@ -14,7 +15,6 @@ use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, sysctl_path};
 use weir_parameters::{Catalog, Controller, EffectiveFrom, Parameter};
 use weir_sut::RequestRoute;
 
-use crate::options::Options;
 use crate::{Event, LabError};
 
 mod command;
@@ -142,7 +142,7 @@ impl Controlled {
             events(Event::RollOutAwaited { workload: object.to_string(), within });
             let done = self.changes.rolled_out(object, within, &self.interrupted);
             done.map_err(|error| match error {
-                KubeError::Interrupted | KubeError::Unreachable { .. } => LabError::Kube(error),
+                KubeError::Interrupted | KubeError::Unreachable { .. } => error.into(),
                 error => LabError::Rolling { workload: object.to_string(), error: Box::new(error) },
             })?;
         }
@@ -254,7 +254,7 @@ impl Controlled {
                     None => return Ok(each.into_iter().next().unwrap_or_default().1),
                     Some(shortfall) => shortfall,
                 },
-                Err(error @ LabError::Kube(KubeError::Unreachable { .. }))
+                Err(error @ LabError::Host(HostError::Kube(KubeError::Unreachable { .. })))
                     if Instant::now() > until =>
                 {
                     return Err(error);
@@ -449,7 +449,7 @@ impl Controlled {
         }
         match failed {
             0 => restarted,
-            objects => Err(LabError::Kube(KubeError::NotPutBack {
+            objects => Err(LabError::from(KubeError::NotPutBack {
                 context: self.cluster.context().to_owned(),
                 namespace: self.cluster.namespace().to_owned(),
                 objects,
@@ -465,7 +465,7 @@ fn unknown_controller(name: &str) -> LabError {
 /// Makes the error of an arm whose settings the cluster refuses.
 fn not_in_force(arm: &Arm, error: KubeError) -> LabError {
     match error {
-        KubeError::Interrupted | KubeError::Unreachable { .. } => LabError::Kube(error),
+        KubeError::Interrupted | KubeError::Unreachable { .. } => error.into(),
         error => LabError::NotInForce {
             arm: arm.name.clone(),
             hint: error.hint(),

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use weir_agent::AgentError;
 use weir_agent::message::{Bytes, FlowJob, OnceJob};
+use weir_hosts::Host;
 use weir_model::study::{LoadSpec, OriginSpec, ProxyRole, ProxySpec};
 
 use crate::LabError;
-use crate::host::Host;
 
 /// Time limit for an arm's first answer.
 const WITHIN: Duration = Duration::from_secs(10);

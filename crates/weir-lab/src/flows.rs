@@ -16,9 +16,9 @@ use weir_model::flow::{ArrivalsSpec, FlowSpec, SourceSpec};
 use weir_model::room;
 use weir_model::study::{LoadSpec, authority, server_name};
 use weir_model::tls::{TlsSpec, Trust};
+use weir_proposers::arrivals::{self, When};
 
 use crate::LabError;
-use weir_proposers::arrivals::{self, When};
 
 /// Addresses of an arm's listeners.
 #[derive(Debug, Clone, Copy)]

@@ -7,20 +7,17 @@ use std::time::Duration;
 
 use weir_agent::message::{LoadEnd, LoadEvent, LoadJob, SliceJob};
 use weir_agent::{AgentError, Part};
+use weir_hosts::start::Start;
+use weir_hosts::{Host, HostError, HostEvent, Hosts, Options, preflight};
 use weir_load::Plan;
 use weir_model::deal::OtherThreads;
 use weir_model::flow::LoadSpec;
 use weir_model::record::GeneratorStart;
 use weir_model::room::{Descriptors, most_threads};
+use weir_proposers::arrivals::When;
 
 use crate::LabError;
 use crate::flows::{Doors, Flows, From};
-use crate::host::{Host, HostEvent};
-use crate::hosts::Hosts;
-use crate::options::Options;
-use crate::preflight;
-use crate::start::Start;
-use weir_proposers::arrivals::When;
 
 /// Interval between checks whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -47,7 +44,7 @@ impl Generators {
     ///
     /// # Errors
     /// A host cannot be reached.
-    pub fn open(options: &Options) -> Result<Generators, LabError> {
+    pub fn open(options: &Options) -> Result<Generators, HostError> {
         Hosts::open(options).map(Generators)
     }
 
@@ -109,11 +106,12 @@ impl Generators {
         for (host, threads) in hosts.zip(threads) {
             let allowed = host.allowed().cpus();
             if let Some(cpu) = threads.iter().flatten().find(|cpu| !allowed.contains(cpu)) {
-                return Err(LabError::Cpus {
+                return Err(HostError::Cpus {
                     host: host.called().to_owned(),
                     wanted: cpu.to_string(),
                     allowed: host.allowed().to_string(),
-                });
+                }
+                .into());
             }
             preflight::enough(room_of(load, host, count).for_each_of(threads.len() as u64), host)?;
             preflight::ports(load, &self.0, host)?;

@@ -6,27 +6,25 @@ use std::time::Duration;
 
 use weir_agent::message::LoadJob;
 use weir_agent::{AgentError, FailureKind};
+use weir_hosts::Hosts;
+use weir_hosts::pod_samples::ArmPods;
+use weir_hosts::preflight::{self, LoadShare};
 use weir_model::deal::OtherThreads;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{
     ArmRecord, CountersRecord, NetworkUsed, Phase, Record, RunHeader, TrialRecord,
 };
 use weir_model::study::Arm;
+use weir_proposers::{ArmId, Block, Cell, CellEnd, History, Outcome, Renewal, Timeline};
 use weir_record::RunWriter;
 
 use crate::arms::Arms;
 use crate::assembly::LoadOffset;
 use crate::flows::Flows;
-use crate::hosts::Hosts;
-use crate::pod_samples::ArmPods;
-use crate::preflight::{self, LoadShare};
 use crate::record::{self, Recorder};
 use crate::sampling::{SampleMessage, Sampled};
 use crate::trial::{Trial, TrialEnd, TrialEvent, Watched};
 use crate::{Event, LabError};
-use weir_proposers::History;
-use weir_proposers::Timeline;
-use weir_proposers::{ArmId, Block, Cell, CellEnd, Outcome, Renewal};
 
 /// Hosts, arms and records of a run, ready to measure.
 pub(crate) struct Lab<'a> {

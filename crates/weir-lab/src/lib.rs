@@ -38,50 +38,34 @@
 //!   between continuous trials (`blocks.instances`).
 
 mod arms;
-mod asked;
 mod assembly;
 mod controlled;
-mod cpus;
 mod error;
 mod event;
 mod first_answer;
 mod flows;
 mod generators;
-mod host;
-mod hosts;
 mod inert;
 mod lab;
-mod left_out;
-mod network;
 mod observation;
-mod options;
-mod pod_samples;
-mod pods;
-mod preflight;
 mod record;
 mod run;
 mod sampling;
 mod session;
 mod settings;
-mod start;
 mod sums;
-mod surroundings;
 mod trial;
 
 #[cfg(test)]
 mod tests;
 
 pub use arms::{PATCH, REVERT, STOCK_NOFILE};
-pub use asked::{AskedByArm, asked};
 pub use controlled::{changes_of, edited_text, rights_of};
 pub use error::{Blame, LabError};
 pub use event::Event;
 pub use first_answer::is_redirect;
 pub use generators::{FlowTarget, Generators, Threads};
-pub use hosts::{Facts, facts, is_own};
 pub use observation::Observation;
-pub use options::{Options, PlaceSpec, Role};
-pub use pods::Pods;
 pub use run::{ask, ask_again, resume, run};
 pub use session::Summary;
 pub use settings::of_host;

@@ -7,14 +7,12 @@ use std::time::{Duration, Instant};
 
 use weir_agent::message::{SampleEnd, SampleJob};
 use weir_agent::{AgentError, Part};
+use weir_hosts::pod_samples::{self, PodSampler};
+use weir_hosts::{HostEvent, Hosts, Options, Role};
 use weir_model::sample::MissingCounter;
 use weir_probe::sample::PROXY;
 use weir_record::{Sample, Samples};
 
-use crate::host::HostEvent;
-use crate::hosts::Hosts;
-use crate::options::{Options, Role};
-use crate::pod_samples::{self, PodSampler};
 use crate::{Generators, LabError};
 
 /// Maximum time that hosts may take to end their sampling: a reading that goes on and the last one, of at most five

@@ -8,11 +8,11 @@ use weir_model::record::{
     ArmConnections, PartRecord, Phase, QuantileSummary, RunHeader, TrialRecord,
 };
 use weir_model::study::{Arm, StudyArrivals};
+use weir_proposers::{Block, Cell};
 use weir_record::{HistogramKind, RecordError, RunWriter, summarize, tag};
 
 use crate::assembly::{ArmBlock, FinishedBlock};
 use crate::trial::TrialEnd;
-use weir_proposers::{Block, Cell};
 
 /// Header, cell, arms and session that records belong to.
 #[derive(Clone, Copy)]

@@ -7,27 +7,21 @@ use std::time::Duration;
 use jiff::Timestamp;
 use weir_agent::AgentError;
 use weir_analysis::alone;
+use weir_hosts::surroundings::Around;
+use weir_hosts::{
+    HostError, Hosts, Options, PlaceSpec, Pods, Role, cpus, left_out, network, preflight,
+};
 use weir_kube::PodsOf;
 use weir_model::environment::Environment;
 use weir_model::record::{FORMAT, Outcome, PlacesUsed, Remark, RunHeader};
 use weir_model::study::{CpuRoles, LoadSpec, Study};
 use weir_parameters::Catalog;
+use weir_proposers::{Capacity, CheckAlone, History, MakeProposer, Observe, Plan, Proposer, Turns};
 use weir_record::{Run, RunWriter};
 
 use crate::controlled::{Controlled, workloads_of};
-use crate::hosts::Hosts;
-use crate::options::{Options, PlaceSpec, Role};
-use crate::pods::Pods;
 use crate::session::{Session, Summary};
-use crate::surroundings::Around;
-use crate::{Event, LabError, cpus, left_out, network, preflight, settings, sums};
-use weir_proposers::Capacity;
-use weir_proposers::History;
-use weir_proposers::Observe;
-use weir_proposers::Plan;
-use weir_proposers::alone::CheckAlone;
-use weir_proposers::turns::Turns;
-use weir_proposers::{MakeProposer, Proposer};
+use crate::{Event, LabError, settings, sums};
 
 /// Runs a study. The calling thread is kept off the proxy's CPUs from here on, and must be one that lives as long as
 /// the process: proxies die with the thread that started them.
@@ -123,7 +117,7 @@ pub fn ask(
 /// Returns the study without the arm whose proxy has refused its configuration, and a remark about it; `None` for other
 /// errors, or if the study needs the arm.
 fn without_refused(study: &Study, error: &LabError) -> Option<(Study, Remark)> {
-    let LabError::Agent(AgentError::Failed(failure)) = error else {
+    let LabError::Host(HostError::Agent(AgentError::Failed(failure))) = error else {
         return None;
     };
     let name = failure.arm().filter(|_| error.is_refused())?.to_owned();

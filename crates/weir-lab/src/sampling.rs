@@ -8,14 +8,12 @@ use std::time::{Duration, Instant};
 
 use weir_agent::message::SampleJob;
 use weir_agent::{AgentError, Part};
+use weir_hosts::pod_samples::{self, ArmPods, PodSampler};
+use weir_hosts::{Host, HostEvent, Hosts, Role};
 use weir_kube::ProxyPod;
 use weir_model::sample::{Counters, MissingCounter, SampleRow};
 
-use crate::host::{Host, HostEvent};
-use crate::hosts::Hosts;
 use crate::observation::not_sampled;
-use crate::options::Role;
-use crate::pod_samples::{self, ArmPods, PodSampler};
 
 /// Time limit for hosts to end their sampling: a proxy is given five seconds for each of two answers.
 const PATIENCE: Duration = Duration::from_secs(12);

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use weir_hosts::{Hosts, Options};
 use weir_model::record::{EndRecord, NetworkUsed, Outcome, Record, RunHeader, SessionRecord};
 use weir_proposers::{
     History, MakeProposer, Proposer, Step, alone, budget, length_of_stretches, longest_search,
@@ -15,9 +16,7 @@ use weir_record::RunWriter;
 
 use crate::arms::{Arms, Bench};
 use crate::controlled::Controlled;
-use crate::hosts::Hosts;
 use crate::lab::Lab;
-use crate::options::Options;
 use crate::sampling::Sampled;
 use crate::{Event, LabError, settings};
 

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_agent::message::{HostSettingsJob, PutBack};
+use weir_hosts::{Hosts, Options, Role};
 use weir_model::study::Study;
 use weir_parameters::Catalog;
 
-use crate::hosts::Hosts;
-use crate::options::{Options, Role};
 use crate::{Event, LabError};
 
 /// Checks that the settings of whole hosts that the study asks for are allowed.

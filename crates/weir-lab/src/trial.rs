@@ -13,19 +13,17 @@ use std::time::Duration;
 
 use weir_agent::message::{LoadEnd, LoadEvent, LoadJob, SliceJob, WatchEnd, WatchJob};
 use weir_agent::{AgentError, Part};
+use weir_hosts::pod_samples::{self, ArmPods};
+use weir_hosts::start::Start;
+use weir_hosts::{Host, HostEvent, Hosts, Role};
 use weir_load::SliceData;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ClockOffset, GeneratorStart, LostNode};
 use weir_model::study::{Reduction, TakenFrom};
+use weir_proposers::Timeline;
 
 use crate::assembly::{Assembly, FinishedBlock, LoadOffset};
-use crate::host::{Host, HostEvent};
-use crate::hosts::Hosts;
-use crate::options::Role;
-use crate::pod_samples::{self, ArmPods};
 use crate::sampling::{SampleMessage, Sampled, Sampling};
-use crate::start::Start;
-use weir_proposers::Timeline;
 
 /// Interval between checks whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(50);

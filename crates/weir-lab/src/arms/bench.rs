@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use weir_agent::message::{ArmJob, ArmStarted, OriginJob, OriginListener};
+use weir_hosts::{Host, HostError, Hosts, Role};
 use weir_model::room;
 use weir_model::study::{Arm, ExternalSpec, LoadSpec, Reduction, Study, TakenFrom};
 
 use super::{Bench, STOCK_NOFILE};
 use crate::LabError;
-use crate::host::Host;
-use crate::hosts::Hosts;
-use crate::options::Role;
 
 impl Bench<'_> {
     /// Returns the host of the proxies.
@@ -64,7 +62,7 @@ impl Bench<'_> {
         slot: usize,
         started: &ArmStarted,
         others: &BTreeSet<SocketAddr>,
-    ) -> Result<(), LabError> {
+    ) -> Result<(), HostError> {
         let roles = (Role::Proxy, Role::Generator);
         let hosts = self.hosts;
         started.addresses().try_for_each(|told| match external {
@@ -91,7 +89,7 @@ impl Bench<'_> {
         let roles = (Role::Origin, Role::Proxy);
         let percent = Reduction::percent_of(arm.taken, TakenFrom::Origin);
         let address = self.hosts.host(roles.0).ask(OriginListener { slot, taken: percent })?;
-        self.hosts.own_address(roles, slot, address, others).map(Some)
+        Ok(Some(self.hosts.own_address(roles, slot, address, others)?))
     }
 
     pub(super) fn start_origin(&self) -> Result<(), LabError> {

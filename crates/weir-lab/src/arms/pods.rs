@@ -1,10 +1,10 @@
 //! Pods of the arms' proxies, which are sampled while the arms have the load.
 
+use weir_hosts::pod_samples::ArmPods;
 use weir_kube::PodsOf;
+use weir_proposers::ArmId;
 
 use super::Arms;
-use crate::pod_samples::ArmPods;
-use weir_proposers::ArmId;
 
 impl Arms<'_> {
     /// Returns the known pods of these arms: those of the workload that the study names, else `named`, which are pods

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use weir_hosts::Options;
 use weir_kube::{Changes, Cluster, KubeError, ObjectRef, VALUE};
 use weir_model::study::{Study, SysctlMeans};
 
 use super::WORKLOAD;
 use super::instance::{Change, Instance};
 use crate::LabError;
-use crate::options::Options;
 
 /// Prefix of the settings that belong to a network namespace.
 const OF_NETWORK: &str = "net.";

@@ -4,11 +4,10 @@ use std::sync::atomic::Ordering;
 
 use weir_analysis::findings::{AloneFindings, Findings, Holding};
 use weir_model::record::{Outcome, Phase, Record, Validity};
+use weir_proposers::Announcement;
 use weir_simulation::{ArmModel, Grain, Model, SICK};
 
 use super::bench::{Bench, reports};
-use weir_proposers::Announcement;
-
 use crate::Event;
 
 /// Makes a model with a quick arm, whose requests take longer by `crowding` for every other running arm. The other arms

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use weir_analysis::findings::Findings;
+use weir_hosts::{Options, PlaceSpec};
 use weir_model::fixture;
 use weir_model::record::Outcome;
 use weir_model::study::{Arm, ArmRole, LoadSpec, Study, StudyArrivals};
@@ -14,7 +15,6 @@ use weir_record::Run;
 use weir_simulation::Model;
 use weir_sut::Launcher;
 
-use crate::options::{Options, PlaceSpec};
 use crate::{Event, LabError, Summary};
 
 /// A study, a model of the host that it runs on, and a folder.

@@ -9,14 +9,12 @@ use weir_model::record::{
     CapacityEnd, CapacityRecord, CeilingOf, Outcome, Record, SearchStage, TrialRecord,
 };
 use weir_model::study::DelaySpec;
+use weir_proposers::{Announcement, CLOSED};
 use weir_record::Run;
 use weir_simulation::{ArmModel, Distribution, Errors, Fault, HoldUps, Model, TimeWait};
 
 use super::bench::Bench;
-use weir_proposers::Announcement;
-
 use crate::Event;
-use weir_proposers::CLOSED;
 
 /// Returns the rate that an M/M/1 server with so many services per second carries with a p99 of 30 ms.
 pub(super) fn capacity(services: f64) -> f64 {

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use weir_model::record::{CapacityEnd, CapacityRecord, Record};
+use weir_proposers::Announcement;
 use weir_record::Run;
 use weir_simulation::{ArmModel, Distribution, Fault, TimeWait};
 
 use super::bench::Bench;
 use super::capacity::{forgetful, has_claim, make_bench, read_capacities};
-use weir_proposers::Announcement;
-
 use crate::Event;
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use weir_hosts::HostError;
 use weir_model::study::{ExternalSpec, NetworkKind, ProxyKind};
 use weir_simulation::{Model, ReportedAddresses};
 
@@ -15,7 +16,7 @@ fn refused(told: ReportedAddresses, change: impl Fn(&mut Bench)) -> Option<(Sock
     change(&mut bench);
     match bench.run(&mut |_, _| {}) {
         Ok(_) => None,
-        Err(LabError::Elsewhere { told, named, .. }) => Some((told, named)),
+        Err(LabError::Host(HostError::Elsewhere { told, named, .. })) => Some((told, named)),
         Err(other) => panic!("{other}"),
     }
 }

@@ -9,11 +9,10 @@ use weir_model::load::RequestSpec;
 use weir_model::record::{Outcome, Phase, Record, TrialRecord};
 use weir_model::request::WeightedRequest;
 use weir_model::study::StudyArrivals;
+use weir_proposers::Announcement;
 use weir_simulation::Model;
 
 use super::bench::{Bench, load, reports};
-use weir_proposers::Announcement;
-
 use crate::Event;
 
 /// Makes a study of a closed loop, then an open one at a share of its rate, with pilots.

@@ -10,15 +10,14 @@ use weir_analysis::findings::Verdict;
 use weir_model::record::{
     DecisionRecord, HeldUp, Outcome as RunOutcome, Phase, Record, SliceRecord,
 };
-use weir_model::study::Metric;
-use weir_model::study::StudyArrivals;
-use weir_simulation::{ArmModel, Distribution, Fault, Model, SICK, TimeWait};
-
-use super::bench::{Bench, arm, load, reports};
+use weir_model::study::{Metric, StudyArrivals};
 use weir_proposers::{
     Block, Cell, CellEnd, History, MeasureError, Outcome, Proposer, Rates, Renewal, Step,
     StepBlock, Steps,
 };
+use weir_simulation::{ArmModel, Distribution, Fault, Model, SICK, TimeWait};
+
+use super::bench::{Bench, arm, load, reports};
 
 /// Blocks and end of each cell, as reported to a proposer.
 type CellOutcomes = Rc<RefCell<Vec<(Vec<Block>, String)>>>;

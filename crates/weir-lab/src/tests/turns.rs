@@ -7,18 +7,15 @@ use weir_analysis::findings::Verdict;
 use weir_model::flow::ArrivalsSpec;
 use weir_model::record::{Outcome, Phase, Record, RunHeader};
 use weir_model::study::{ControllerSpec, Study};
+use weir_proposers::budget::{SWITCH, length_of};
+use weir_proposers::{
+    Announcement, Capacity, Plan, Proposer, Turns, claiming_search, longest_search,
+};
 use weir_simulation::{ArmModel, Model, SICK};
 
 use super::bench::{self, Bench, reports};
 use super::capacity;
 use crate::{Event, LabError, Summary};
-use weir_proposers::Announcement;
-use weir_proposers::Capacity;
-use weir_proposers::Plan;
-use weir_proposers::Proposer;
-use weir_proposers::budget::{SWITCH, length_of};
-use weir_proposers::turns::Turns;
-use weir_proposers::{claiming_search, longest_search};
 
 /// Makes a study of three arms, one of which is quicker by a quarter, on a host that drifts.
 fn make_bench(rounds: u32, instance_sd: f64) -> Bench {

@@ -6,12 +6,11 @@ use std::time::Duration;
 use weir_analysis::findings::Verdict;
 use weir_model::record::{LookRecord, Outcome, Record};
 use weir_model::study::{Metric, StudyArrivals, Until};
+use weir_proposers::Announcement;
 use weir_record::Run;
 use weir_simulation::Model;
 
 use super::bench::{Bench, load};
-use weir_proposers::Announcement;
-
 use crate::Event;
 
 /// Makes a study of arms that are faster than the baseline by the given factors, on a machine with 3 % of noise.

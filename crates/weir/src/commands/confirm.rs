@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weir_analysis::findings::{Comparison, Findings, LimiterFindings, LoadFindings, Verdict};
-use weir_lab::Options;
+use weir_hosts::Options;
 use weir_lab::Summary;
 use weir_limits::{Finding, Role, Rules, TurnDirection};
 use weir_model::flow::ArrivalsSpec;

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Parser;
+use weir_hosts::{PlaceSpec, Pods};
 use weir_kube::{Cluster, KubeError, PodRequest, ProxyPods, Target, Unclear, image as archive};
-use weir_lab::{PlaceSpec, Pods};
 use weir_model::quantity::{parse_bytes, parse_duration};
 use weir_model::study::{Arm, Study, SysctlMeans, Until};
 use weir_parameters::Catalog;

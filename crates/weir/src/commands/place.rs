@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_agent::Client;
 use weir_agent::ssh::{self, SshPlace};
-use weir_lab::{PlaceSpec, Role};
+use weir_hosts::{PlaceSpec, Role};
 
 use crate::args::{self, SshArgs};
 use crate::failure::Failure;

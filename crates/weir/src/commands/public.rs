@@ -143,7 +143,7 @@ fn is_public(address: IpAddr) -> bool {
             ip.is_loopback() || is_near || ip.is_unspecified()
         }
     };
-    !is_private && !weir_lab::is_own(address)
+    !is_private && !weir_hosts::is_own(address)
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use weir_host::journal::quoted;
-use weir_lab::{AskedByArm, LabError, Options, PlaceSpec, Summary};
+use weir_hosts::asked::AskedByArm;
+use weir_hosts::{Options, PlaceSpec};
+use weir_lab::{LabError, Summary};
 use weir_model::limit::Limit;
 use weir_model::record::{Outcome, Remark};
 use weir_model::study::{ArmRole, LoadSpec, Study, Until};
@@ -18,7 +20,8 @@ use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
 use crate::args::{self, LabArgs, RunArgs};
-use crate::commands::fail_if::{self, study::Conditions};
+use crate::commands::fail_if;
+use crate::commands::fail_if::study::Conditions;
 use crate::commands::study::StudyFile;
 use crate::commands::{
     can_be_written, confirm, idle, kube, load, next, parameters, place, public, report, study, time,
@@ -74,8 +77,8 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
         can_be_alone(&read.study)?;
     }
     if args.check {
-        let (asked, left_out) =
-            weir_lab::asked(&read.study, &options).map_err(|error| Failure::of_run(error, None))?;
+        let (asked, left_out) = weir_hosts::asked::asked(&read.study, &options)
+            .map_err(|error| Failure::of_run(error, None))?;
         remarks.extend(left_out);
         let text = description(&read.study, &asked, &remarks, args.check_alone);
         terminal::print(&masked(&text))?;
@@ -163,7 +166,7 @@ pub(super) fn machine(options: &Options) -> Result<CheckContext, Failure> {
     if options.places.is_here() {
         return Ok(study::context());
     }
-    let facts = weir_lab::facts(options).map_err(|error| Failure::of_run(error, None))?;
+    let facts = weir_hosts::facts(options).map_err(|error| Failure::of_run(error, None))?;
     Ok(study::elsewhere(facts))
 }
 

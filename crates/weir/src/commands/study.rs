@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir_lab::Facts;
+use weir_hosts::Facts;
 use weir_load::files::{LARGEST_DESCRIPTION, read_at_most};
 use weir_model::flow::ArrivalsSpec;
 use weir_model::nearest::nearest;

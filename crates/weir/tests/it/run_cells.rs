@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_lab::{Options, PlaceSpec};
+use weir_hosts::{Options, PlaceSpec};
 use weir_model::record::{Phase, RunHeader};
 use weir_parameters::Catalog;
 use weir_proposers::{

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use weir_lab::{Event, Options, PlaceSpec};
+use weir_hosts::{Options, PlaceSpec};
+use weir_lab::Event;
 use weir_model::fixture;
 use weir_model::limit::Limit;
 use weir_model::load::Spacing;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_analysis::limiter::is_proof;
-use weir_lab::{Options, PlaceSpec};
+use weir_hosts::{Options, PlaceSpec};
 use weir_model::fixture;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{

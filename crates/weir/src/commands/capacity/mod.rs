@@ -6,18 +6,20 @@
 use std::process::ExitCode;
 
 use weir_analysis::findings::Findings;
-use weir_lab::{Options, Summary};
-use weir_model::record::CapacityEnd;
-use weir_model::record::Remark;
+use weir_hosts::Options;
+use weir_lab::Summary;
+use weir_model::record::{CapacityEnd, Remark};
 use weir_report::Pointers;
 use weir_report::foreign::masked;
 use weir_study::Scale;
 
 use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
-use crate::commands::fail_if::{self, capacity::Condition};
+use crate::commands::fail_if;
+use crate::commands::fail_if::capacity::Condition;
 use crate::commands::report::Length;
-use crate::commands::study;
-use crate::commands::{can_be_written, confirm, deliver, kube, next, public, report, run, time};
+use crate::commands::{
+    can_be_written, confirm, deliver, kube, next, public, report, run, study, time,
+};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress::Reporter;
 use crate::terminal;

@@ -4,7 +4,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use weir_lab::{LabError, Options, Role};
+use weir_hosts::{Options, Role};
+use weir_lab::LabError;
 use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec};
 use weir_model::limit::Limit;
 use weir_model::quantity::{CpuSet, format_duration};
@@ -204,7 +205,7 @@ fn cpus(
     server: &Server,
     options: &Options,
 ) -> Result<Option<CpuRoles>, Failure> {
-    let is_own = server.peers.iter().any(|peer| weir_lab::is_own(peer.ip()));
+    let is_own = server.peers.iter().any(|peer| weir_hosts::is_own(peer.ip()));
     let is_here = options.places.sends_from_here();
     let generator = match &args.cpus {
         Some(text) => flag("--cpus", text.parse::<CpuSet>())?,
@@ -217,7 +218,7 @@ fn cpus(
 }
 
 fn cpus_of_this_host(options: &Options) -> Result<CpuSet, Failure> {
-    let facts = weir_lab::facts(options).map_err(|error| Failure::of_run(error, None))?;
+    let facts = weir_hosts::facts(options).map_err(|error| Failure::of_run(error, None))?;
     Ok(facts.cpus)
 }
 

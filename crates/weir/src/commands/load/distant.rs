@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use weir_agent::message::{LoadEnd, LoadEvent, LoadJob, WholeEnd};
-use weir_lab::{Generators, PlaceSpec, Role, Threads};
+use weir_hosts::{PlaceSpec, Role};
+use weir_lab::{Generators, Threads};
 use weir_load::engine::FlowTotals;
 use weir_load::{Control, Errors, Io, Outcome, Plan, SliceData};
 use weir_model::load_report::{GeneratorReport, LoadGenerator};

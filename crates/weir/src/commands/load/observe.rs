@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use weir_analysis::findings::LimiterFindings;
-use weir_lab::{Observation, PlaceSpec};
+use weir_hosts::PlaceSpec;
+use weir_lab::Observation;
 use weir_model::load_report::LoadReport;
 
 use super::{Distant, Job};

@@ -29,17 +29,17 @@ const SETTLED: Duration = Duration::from_secs(1);
 
 /// Pods of an arm's proxy.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ArmPods {
-    pub(crate) cluster: Cluster,
-    pub(crate) of: PodsOf,
+pub struct ArmPods {
+    pub cluster: Cluster,
+    pub of: PodsOf,
     /// Name of the arm that the pods belong to; empty: to all arms.
-    pub(crate) arm: String,
+    pub arm: String,
 }
 
 /// Sampler of a pod; dropping it ends the sampling.
-pub(crate) struct PodSampler {
+pub struct PodSampler {
     /// Name of the pod in samples.
-    pub(crate) called: String,
+    pub called: String,
     stop: Arc<AtomicBool>,
     /// Set when the pod no longer answers.
     is_lost: Arc<AtomicBool>,
@@ -49,13 +49,13 @@ pub(crate) struct PodSampler {
 
 impl PodSampler {
     /// Returns the pod if it answered at first and then no longer.
-    pub(crate) fn unheard(&self) -> Option<&ProxyPod> {
+    pub fn unheard(&self) -> Option<&ProxyPod> {
         let is_lost = self.is_lost.load(Ordering::Relaxed);
         self.pod.as_ref().filter(|_| is_lost)
     }
 
     /// Ends the sampling after one more reading.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
@@ -68,7 +68,7 @@ impl Drop for PodSampler {
 
 /// Begins to sample pods, each on a thread of its own. Readings go to `to` with indexes from `place` on; their times
 /// are by this process's clock.
-pub(crate) fn begin(
+pub fn begin(
     all: &[ArmPods],
     interval: Duration,
     place: usize,
@@ -147,7 +147,7 @@ fn not_sampled(left_out: usize) -> Vec<MissingCounter> {
 /// Returns the nodes of these pods that the cluster has lost, with the cluster's reason. The cluster notices late: for
 /// a pod in `unheard`, which answered and then no longer did, this waits until the pod answers again or is gone by
 /// itself.
-pub(crate) fn lost_nodes(
+pub fn lost_nodes(
     all: &[ArmPods],
     unheard: &[ProxyPod],
     interrupted: &AtomicBool,

@@ -14,7 +14,7 @@ use crate::host::Host;
 const LEAD_NS: u64 = 100_000_000;
 
 /// Start of a load that is divided among generators; a single generator starts by itself.
-pub(crate) struct Start<'a> {
+pub struct Start<'a> {
     generators: Vec<Generator<'a>>,
 }
 
@@ -29,7 +29,7 @@ struct Generator<'a> {
 
 impl<'a> Start<'a> {
     /// Prepares the start of generators on these hosts, with how far each host's clock is ahead, nanoseconds.
-    pub(crate) fn of(generators: impl Iterator<Item = (&'a Host, i64)>) -> Start<'a> {
+    pub fn of(generators: impl Iterator<Item = (&'a Host, i64)>) -> Start<'a> {
         Start {
             generators: generators
                 .map(|(host, ahead_ns)| Generator {
@@ -46,7 +46,7 @@ impl<'a> Start<'a> {
     ///
     /// # Errors
     /// A host is lost.
-    pub(crate) fn ready(
+    pub fn ready(
         &mut self,
         generator: usize,
         load: impl Fn(usize) -> u64,
@@ -69,7 +69,7 @@ impl<'a> Start<'a> {
     }
 
     /// Notes that a generator started at `at_ns` of its clock; returns that time by this process's clock.
-    pub(crate) fn started(&mut self, generator: usize, at_ns: u64) -> u64 {
+    pub fn started(&mut self, generator: usize, at_ns: u64) -> u64 {
         let sender = &mut self.generators[generator];
         let here_ns = at_ns.wrapping_add_signed(sender.clock.0.wrapping_neg());
         sender.started_ns = Some(here_ns);
@@ -77,7 +77,7 @@ impl<'a> Start<'a> {
     }
 
     /// Returns the start of each generator relative to the first; empty for a single generator.
-    pub(crate) fn starts(&self) -> Vec<GeneratorStart> {
+    pub fn starts(&self) -> Vec<GeneratorStart> {
         if self.generators.len() == 1 {
             return Vec::new();
         }

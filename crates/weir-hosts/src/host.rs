@@ -19,7 +19,7 @@ use weir_kube::{Generators, Pod};
 use weir_model::quantity::CpuSet;
 use weir_simulation::World;
 
-use crate::LabError;
+use crate::error::HostError;
 use crate::options::Options;
 use crate::pods::{self, Pods};
 
@@ -30,9 +30,9 @@ const CONNECT: Duration = Duration::from_secs(90);
 const SIMULATED: &str = "the simulated host";
 
 /// A host of the run.
-pub(crate) struct Host {
+pub struct Host {
     link: Link,
-    pub(crate) is: Description,
+    pub is: Description,
     /// CPUs of a pod; `None` for other hosts.
     pod: Option<InPod>,
 }
@@ -62,7 +62,7 @@ enum Link {
 }
 
 /// Messages of hosts during a trial.
-pub(crate) enum HostEvent {
+pub enum HostEvent {
     /// Message of a generator, with its index among the generators.
     Load(usize, Part<LoadJob>),
     /// Message of a host that reads counters, with its index among the hosts.
@@ -73,7 +73,7 @@ pub(crate) enum HostEvent {
 
 impl Host {
     /// Starts the agent of this host.
-    pub(crate) fn here(options: &Options) -> Result<Host, LabError> {
+    pub fn here(options: &Options) -> Result<Host, HostError> {
         let agent = local::start(server::Options {
             weir: options.weir_version.clone(),
             launcher: options.launcher.clone(),
@@ -90,7 +90,7 @@ impl Host {
     }
 
     /// Connects to a host that ssh(1) reaches by this name.
-    pub(crate) fn distant(name: &str, options: &Options) -> Result<Host, LabError> {
+    pub fn distant(name: &str, options: &Options) -> Result<Host, HostError> {
         let ssh_place = SshPlace {
             options: options.places.ssh_options.clone(),
             remote: options.places.remote.clone(),
@@ -102,7 +102,7 @@ impl Host {
         let connected = ssh::connect(&ssh_place, weir, &options.weir_version, limit)?;
         if connected.hello.weir != options.weir_version {
             // Its load engine, or the way it sets up a proxy, may be another.
-            return Err(LabError::Version {
+            return Err(HostError::Version {
                 host: name.to_owned(),
                 theirs: connected.hello.weir,
                 ours: options.weir_version.clone(),
@@ -113,13 +113,13 @@ impl Host {
     }
 
     /// Connects to all pods of a run.
-    pub(crate) fn in_pods(pods: &Pods, options: &Options) -> Result<Vec<Host>, LabError> {
+    pub fn in_pods(pods: &Pods, options: &Options) -> Result<Vec<Host>, HostError> {
         pods.with(&options.stop, |generators| {
             let all = generators.pods();
             let mut hosts = all
                 .iter()
                 .map(|pod| Host::pod((pods, generators), pod, options))
-                .collect::<Result<Vec<Host>, LabError>>()?;
+                .collect::<Result<Vec<Host>, HostError>>()?;
             let node_cpus: Vec<(&str, &CpuSet)> =
                 hosts.iter().zip(all).map(|(host, pod)| (&*pod.node, &host.is.cpus)).collect();
             let dealt = pods::deal(&node_cpus, pods.cpus());
@@ -143,18 +143,18 @@ impl Host {
     }
 
     /// Returns a place for each thread: one of the host's CPUs, or `None` if the kernel chooses.
-    pub(crate) fn places_of_threads(&self) -> Vec<Option<u32>> {
+    pub fn places_of_threads(&self) -> Vec<Option<u32>> {
         let is_kept = self.is_kept();
         self.is.cpus.cpus().iter().map(|cpu| is_kept.then_some(*cpu)).collect()
     }
 
     /// Returns true if threads are bound to the host's CPUs.
-    pub(crate) fn is_kept(&self) -> bool {
+    pub fn is_kept(&self) -> bool {
         self.pod.as_ref().is_none_or(|pod| pod.is_kept)
     }
 
     /// Returns all CPUs that the host may use.
-    pub(crate) fn allowed(&self) -> &CpuSet {
+    pub fn allowed(&self) -> &CpuSet {
         self.pod.as_ref().map_or(&self.is.cpus, |pod| &pod.seen)
     }
 
@@ -163,11 +163,11 @@ impl Host {
         (pods, generators): (&Pods, &Generators),
         pod: &Pod,
         options: &Options,
-    ) -> Result<Host, LabError> {
+    ) -> Result<Host, HostError> {
         let version = &options.weir_version;
         let connected = generators.agent(pod, version, CONNECT)?;
         if connected.hello.weir != *version {
-            return Err(LabError::Image {
+            return Err(HostError::Image {
                 image: pods.image().to_owned(),
                 theirs: connected.hello.weir,
                 ours: version.clone(),
@@ -185,7 +185,7 @@ impl Host {
         name: String,
         address: Option<IpAddr>,
         options: &Options,
-    ) -> Result<Host, LabError> {
+    ) -> Result<Host, HostError> {
         let agent = client.until(&options.stop);
         let is = agent.ask(Describe)?;
         agent.ask(Rows(options.catalog.user_rows().to_vec()))?;
@@ -193,7 +193,7 @@ impl Host {
     }
 
     /// Makes a host that is a part of a simulated world.
-    pub(crate) fn simulated(world: &Rc<RefCell<World>>) -> Result<Host, LabError> {
+    pub fn simulated(world: &Rc<RefCell<World>>) -> Result<Host, HostError> {
         let is = Describe.put_to(&mut *world.borrow_mut());
         Ok(Host {
             is: is.map_err(AgentError::from)?,
@@ -211,7 +211,7 @@ impl Host {
     }
 
     /// Returns the name as for ssh(1), or the pod's; `None` for this host and simulated ones.
-    pub(crate) fn name(&self) -> Option<&str> {
+    pub fn name(&self) -> Option<&str> {
         match &self.link {
             Link::Distant { name, .. } => Some(name),
             Link::Here(_) | Link::Simulated(_) => None,
@@ -219,7 +219,7 @@ impl Host {
     }
 
     /// Returns the host's name for errors.
-    pub(crate) fn called(&self) -> &str {
+    pub fn called(&self) -> &str {
         match &self.link {
             Link::Distant { name, .. } => name,
             Link::Here(_) => local::PLACE,
@@ -229,7 +229,7 @@ impl Host {
 
     /// Returns the host's CPUs that stand for these: the same, or as many of its own if it lacks some. A pod lacks some
     /// if its node's kubelet gave it other CPUs than the run's pods on other nodes.
-    pub(crate) fn own_cpus(&self, of_all: &CpuSet) -> CpuSet {
+    pub fn own_cpus(&self, of_all: &CpuSet) -> CpuSet {
         let (cpus, count) = (&self.is.cpus, of_all.cpus().len());
         if of_all.shared_with(cpus).len() == count {
             return of_all.clone();
@@ -239,7 +239,7 @@ impl Host {
     }
 
     /// Returns the address at which other hosts reach the host; `None` for this host or if not known.
-    pub(crate) fn address(&self) -> Option<IpAddr> {
+    pub fn address(&self) -> Option<IpAddr> {
         match &self.link {
             Link::Distant { address, .. } => *address,
             Link::Here(_) | Link::Simulated(_) => None,
@@ -247,17 +247,17 @@ impl Host {
     }
 
     /// Returns true if the host is simulated.
-    pub(crate) fn is_simulated(&self) -> bool {
+    pub fn is_simulated(&self) -> bool {
         matches!(self.link, Link::Simulated(_))
     }
 
     /// Returns true if the host is this one, so that its agent runs in this process.
-    pub(crate) fn is_this_one(&self) -> bool {
+    pub fn is_this_one(&self) -> bool {
         matches!(self.link, Link::Here(_))
     }
 
     /// Returns a path on the host as scp(1) writes it.
-    pub(crate) fn at(&self, path: &Path) -> PathBuf {
+    pub fn at(&self, path: &Path) -> PathBuf {
         match self.name() {
             Some(name) => PathBuf::from(format!("{name}:{}", path.display())),
             None => path.to_owned(),
@@ -268,7 +268,7 @@ impl Host {
     ///
     /// # Errors
     /// The host could not do it, or is lost.
-    pub(crate) fn ask<Q: Task>(&self, question: Q) -> Result<Q::Answer, AgentError> {
+    pub fn ask<Q: Task>(&self, question: Q) -> Result<Q::Answer, AgentError> {
         self.ask_until(question, None)
     }
 
@@ -276,7 +276,7 @@ impl Host {
     ///
     /// # Errors
     /// Same as [`Host::ask`].
-    pub(crate) fn ask_until<Q: Task>(
+    pub fn ask_until<Q: Task>(
         &self,
         question: Q,
         stop: Option<&AtomicBool>,
@@ -289,7 +289,7 @@ impl Host {
 
     /// Begins to generate a load. Its messages go to `to` with the index `generator`; the returned number is for
     /// [`Host::stop`].
-    pub(crate) fn begin_load(
+    pub fn begin_load(
         &self,
         job: LoadJob,
         generator: usize,
@@ -314,7 +314,7 @@ impl Host {
     }
 
     /// Starts a load that waits for its start; `at_ns` is by the host's clock.
-    pub(crate) fn start_load(&self, load: u64, at_ns: u64) -> Result<(), AgentError> {
+    pub fn start_load(&self, load: u64, at_ns: u64) -> Result<(), AgentError> {
         match &self.link {
             // Nobody waits for the answer: others are to be told as soon.
             Link::Here(agent) | Link::Distant { agent, .. } => {
@@ -326,7 +326,7 @@ impl Host {
     }
 
     /// Begins to read counters. Readings go to `to` with the index `place`.
-    pub(crate) fn begin_watch(
+    pub fn begin_watch(
         &self,
         job: WatchJob,
         place: usize,
@@ -345,7 +345,7 @@ impl Host {
     }
 
     /// Begins to take at most `most` samples. They go to `to` with the index `place`.
-    pub(crate) fn begin_samples(
+    pub fn begin_samples(
         &self,
         job: SampleJob,
         place: usize,
@@ -363,7 +363,7 @@ impl Host {
     }
 
     /// Stops a load, the reading of counters or the taking of samples before its end.
-    pub(crate) fn stop(&self, id: u64) {
+    pub fn stop(&self, id: u64) {
         match &self.link {
             Link::Here(agent) | Link::Distant { agent, .. } => agent.stop(id),
             Link::Simulated(world) => world.borrow_mut().stop(id),
@@ -371,7 +371,7 @@ impl Host {
     }
 
     /// Adds to an error of the host's agent the reason for which the agent was lost, if known.
-    pub(crate) fn explained(&self, error: AgentError) -> AgentError {
+    pub fn explained(&self, error: AgentError) -> AgentError {
         match self.agent() {
             Some(agent) => agent.with_words(error),
             None => error,
@@ -379,7 +379,7 @@ impl Host {
     }
 
     /// Advances simulated time until a message arrives. Returns false if time is real, or nothing goes on.
-    pub(crate) fn advance(&self) -> bool {
+    pub fn advance(&self) -> bool {
         match &self.link {
             Link::Here(_) | Link::Distant { .. } => false,
             Link::Simulated(world) => world.borrow_mut().advance(),
@@ -387,7 +387,7 @@ impl Host {
     }
 
     /// Returns the time of the run's clock: simulated time, or this process's.
-    pub(crate) fn now(&self) -> Duration {
+    pub fn now(&self) -> Duration {
         Duration::from_nanos(match &self.link {
             Link::Here(_) | Link::Distant { .. } => weir_agent::monotonic_ns(),
             Link::Simulated(world) => world.borrow().now_ns,
@@ -395,12 +395,12 @@ impl Host {
     }
 
     /// Returns how far the host's clock is ahead of this host's, and the error bound of that, nanoseconds.
-    pub(crate) fn clock_offset_ns(&self) -> Result<(i64, u64), AgentError> {
+    pub fn clock_offset_ns(&self) -> Result<(i64, u64), AgentError> {
         self.agent().map_or(Ok((0, 0)), Client::clock_offset_ns)
     }
 
     /// Binds the thread that reads the host's messages in this process to some CPUs.
-    pub(crate) fn read_on(&self, cpus: &CpuSet) {
+    pub fn read_on(&self, cpus: &CpuSet) {
         if let Some(agent) = self.agent() {
             agent.keep_to(cpus);
         }

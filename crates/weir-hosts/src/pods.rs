@@ -8,7 +8,7 @@ use weir_kube::{Cluster, Generators, PodRequest};
 use weir_model::quantity::CpuSet;
 use weir_model::record::Remark;
 
-use crate::LabError;
+use crate::error::HostError;
 
 /// Generators in pods. They are created at the first use, serve all hosts opened with the same options, and are removed
 /// with the last copy of this value.
@@ -46,23 +46,23 @@ impl Pods {
     }
 
     /// Returns context and namespace, for records.
-    pub(crate) fn cluster(&self) -> String {
+    pub fn cluster(&self) -> String {
         let cluster = &self.0.cluster;
         format!("{}/{}", cluster.context(), cluster.namespace())
     }
 
     /// Returns the image that the pods run.
-    pub(crate) fn image(&self) -> &str {
+    pub fn image(&self) -> &str {
         &self.0.wanted.image
     }
 
     /// Returns the number of CPUs that each pod may use.
-    pub(crate) fn cpus(&self) -> usize {
+    pub fn cpus(&self) -> usize {
         self.0.wanted.cpus as usize
     }
 
     /// Returns the number of pods.
-    pub(crate) fn count(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.0.wanted.generators
     }
 
@@ -70,11 +70,11 @@ impl Pods {
     ///
     /// # Errors
     /// The pods cannot be created, or do not run.
-    pub(crate) fn with<T>(
+    pub fn with<T>(
         &self,
         interrupted: &AtomicBool,
-        what: impl FnOnce(&Generators) -> Result<T, LabError>,
-    ) -> Result<T, LabError> {
+        what: impl FnOnce(&Generators) -> Result<T, HostError>,
+    ) -> Result<T, HostError> {
         let mut started = self.started();
         let generators = match started.take() {
             Some(generators) => generators,
@@ -84,7 +84,7 @@ impl Pods {
     }
 
     /// Returns remarks about the pods' nodes and CPUs that distort results.
-    pub(crate) fn remarks(&self) -> Vec<Remark> {
+    pub fn remarks(&self) -> Vec<Remark> {
         let started = self.started();
         let pods = started.iter().flat_map(Generators::pods);
         let mut nodes: Vec<&str> = pods.map(|pod| pod.node.as_str()).collect();
@@ -100,7 +100,7 @@ impl Pods {
 
     /// Notes the CPUs on which a pod may run, as reported by its agent, and the CPUs to which its threads are bound, if
     /// any.
-    pub(crate) fn has_seen(&self, (pod, node): (&str, &str), cpus: &CpuSet, kept: Option<&CpuSet>) {
+    pub fn has_seen(&self, (pod, node): (&str, &str), cpus: &CpuSet, kept: Option<&CpuSet>) {
         let mut cpus_by_pod = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let both = (cpus.clone(), kept.cloned());
         cpus_by_pod.insert((pod.to_owned(), node.to_owned()), both);
@@ -143,7 +143,7 @@ impl Pods {
 /// Assigns CPUs to the threads of each of weir's pods. Each pod has `each` threads, and is given by its node and the
 /// CPUs that it may use there; no CPU is assigned twice. `None`: pods of a node that share CPUs have more threads than
 /// CPUs, so the kernel moves the threads.
-pub(crate) fn deal(pods: &[(&str, &CpuSet)], each: usize) -> Vec<Option<CpuSet>> {
+pub fn deal(pods: &[(&str, &CpuSet)], each: usize) -> Vec<Option<CpuSet>> {
     let mut dealt = vec![None; pods.len()];
     let mut used: BTreeSet<(&str, u32)> = BTreeSet::new();
     let mut crowded: BTreeSet<&str> = BTreeSet::new();

@@ -29,19 +29,19 @@ const MOST_EXTERNAL: usize = 3;
 const INTERRUPTED: &str = "the run was stopped";
 
 /// Hosts, roles and network whose state is measured.
-pub(crate) struct Around<'a> {
-    pub(crate) study: &'a Study,
-    pub(crate) hosts: &'a Hosts,
-    pub(crate) roles: &'a CpuRoles,
-    pub(crate) network: NetworkUsed,
+pub struct Around<'a> {
+    pub study: &'a Study,
+    pub hosts: &'a Hosts,
+    pub roles: &'a CpuRoles,
+    pub network: NetworkUsed,
     /// Set when the user wants to end the run.
-    pub(crate) interrupted: &'a AtomicBool,
+    pub interrupted: &'a AtomicBool,
 }
 
 impl Around<'_> {
     /// Measures the state, and returns it with remarks about conditions that distort results. Hosts are read first,
     /// while they are idle.
-    pub(crate) fn look(&self) -> (Surroundings, Vec<Remark>) {
+    pub fn look(&self) -> (Surroundings, Vec<Remark>) {
         let mut surroundings =
             Surroundings { hosts: self.look_at_hosts(), ..Surroundings::default() };
         let started = self.starts_a_proxy();

@@ -7,8 +7,8 @@ use weir_model::record::Remark;
 use weir_model::study::{Arm, ArmRole, ProxyRole, Study};
 use weir_parameters::{Catalog, Hop};
 
-use crate::LabError;
 use crate::asked::{about_answers, about_vanished, build_copies, no_copies};
+use crate::error::HostError;
 use crate::hosts::Hosts;
 use crate::options::Role;
 
@@ -17,11 +17,11 @@ use crate::options::Role;
 ///
 /// # Errors
 /// The baseline cannot run, or nothing is left to compare.
-pub(crate) fn by_host(
+pub fn by_host(
     study: &Study,
     hosts: &Hosts,
     catalog: &Catalog,
-) -> Result<(Study, Vec<Remark>), LabError> {
+) -> Result<(Study, Vec<Remark>), HostError> {
     let missing = ask_for_missing(study, hosts, catalog)?;
     let mut refused = no_copies(study, &missing)?;
     for arm in &study.arms {
@@ -52,13 +52,13 @@ pub(crate) fn by_host(
 ///
 /// # Errors
 /// Same as [`by_host`].
-pub(crate) fn without(
+pub fn without(
     study: &Study,
     mut refused: BTreeMap<String, String>,
-) -> Result<(Study, Vec<Remark>), LabError> {
+) -> Result<(Study, Vec<Remark>), HostError> {
     let baseline = study.arms.first();
     if let Some((arm, why)) = baseline.and_then(|arm| refused.remove_entry(&arm.name)) {
-        return Err(LabError::Baseline { arm, why });
+        return Err(HostError::Baseline { arm, why });
     }
     let (left, remarks) = leave_out(
         study,
@@ -66,14 +66,14 @@ pub(crate) fn without(
     );
     if compares_nothing(study, &left) {
         let why: Vec<String> = remarks.iter().map(ToString::to_string).collect();
-        Err(LabError::NothingLeft(why.join("; ")))
+        Err(HostError::NothingLeft(why.join("; ")))
     } else {
         Ok((left, remarks))
     }
 }
 
 /// Formats an error and its remedy in one line, for a remark.
-fn in_a_line(error: &LabError) -> String {
+fn in_a_line(error: &HostError) -> String {
     match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
         None => error.to_string(),
@@ -81,7 +81,7 @@ fn in_a_line(error: &LabError) -> String {
 }
 
 /// Returns true if bytes between clients and some arm bypass TCP.
-pub(crate) fn is_bypassed_inbound(study: &Study, catalog: &Catalog) -> bool {
+pub fn is_bypassed_inbound(study: &Study, catalog: &Catalog) -> bool {
     let mut hops = study.arms.iter().map(|arm| catalog.bypassed(&arm.settings));
     hops.any(|hops| hops.contains(&Hop::Inbound))
 }
@@ -98,7 +98,7 @@ fn has_no_such_hop(arm: &Arm, catalog: &Catalog, study: &Study) -> Option<String
     })
 }
 
-fn ask_for_missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Missing, LabError> {
+fn ask_for_missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Missing, HostError> {
     let arms = study.arms.iter();
     let used: Vec<&str> =
         arms.clone().filter_map(|arm| catalog.started_through(&arm.settings)).collect();
@@ -125,7 +125,7 @@ fn ask_for_missing(study: &Study, hosts: &Hosts, catalog: &Catalog) -> Result<Mi
 
 /// Removes arms from a study, and returns a remark for each. Arms that were compared with one of them are compared with
 /// the baseline.
-pub(crate) fn leave_out(study: &Study, refused: &BTreeMap<String, String>) -> (Study, Vec<Remark>) {
+pub fn leave_out(study: &Study, refused: &BTreeMap<String, String>) -> (Study, Vec<Remark>) {
     let mut reduced = study.clone();
     let mut remarks = Vec::new();
     // The place of each arm among those that stay.
@@ -146,7 +146,7 @@ pub(crate) fn leave_out(study: &Study, refused: &BTreeMap<String, String>) -> (S
 }
 
 /// Returns true if a study that compares arms has nothing left to compare.
-pub(crate) fn compares_nothing(study: &Study, left: &Study) -> bool {
+pub fn compares_nothing(study: &Study, left: &Study) -> bool {
     let changes =
         |study: &Study| study.arms.iter().filter(|arm| arm.role == ArmRole::Change).count();
     changes(left) == 0 && changes(study) > 0
@@ -182,12 +182,12 @@ mod tests {
         assert_eq!(error.to_string(), message);
 
         let error = without(&three(), refused(&["one", "other"])).unwrap_err();
-        assert!(matches!(error, LabError::NothingLeft(_)), "{error}");
+        assert!(matches!(error, HostError::NothingLeft(_)), "{error}");
     }
 
-    fn program_error(hint: Option<&str>) -> LabError {
+    fn program_error(hint: Option<&str>) -> HostError {
         let failure = Failure::other("envoy was not found");
-        LabError::Program(failure.with_hint(hint.map(str::to_owned)).into())
+        HostError::Program(failure.with_hint(hint.map(str::to_owned)).into())
     }
 
     #[test]

@@ -10,7 +10,7 @@ use weir_model::record::{
 };
 use weir_model::study::{Arm, ArmRole, AskSpec, Compare, ProxyRole, ProxySpec, Settings, Study};
 
-use crate::LabError;
+use crate::error::HostError;
 use crate::hosts::Hosts;
 use crate::left_out::without;
 use crate::options::{Options, Role};
@@ -22,10 +22,7 @@ pub type AskedByArm = BTreeMap<String, Vec<AskedRecord>>;
 ///
 /// # Errors
 /// One of these arms is the baseline, without which no study is possible, or no change is left.
-pub(crate) fn no_copies(
-    study: &Study,
-    missing: &Missing,
-) -> Result<BTreeMap<String, String>, LabError> {
+pub fn no_copies(study: &Study, missing: &Missing) -> Result<BTreeMap<String, String>, HostError> {
     let mut whys = missing.copies.clone();
     for arm in &study.arms {
         if let Some(what) = lost_difference(study, arm, missing) {
@@ -41,7 +38,7 @@ pub(crate) fn no_copies(
             continue;
         };
         let error =
-            LabError::Copy { arm: arm.name.clone(), what: what.clone(), hint: hint.clone() };
+            HostError::Copy { arm: arm.name.clone(), what: what.clone(), hint: hint.clone() };
         if arm.role != ArmRole::Change || !is_any_left {
             return Err(error);
         }
@@ -127,7 +124,7 @@ fn lost(asked: &[AskedRecord]) -> Vec<&ReplacedRecord> {
 }
 
 /// Returns, by arm name, the jobs for copies of the user's configurations.
-pub(crate) fn build_copies(study: &Study) -> BTreeMap<String, CopyJob> {
+pub fn build_copies(study: &Study) -> BTreeMap<String, CopyJob> {
     study
         .arms
         .iter()
@@ -150,7 +147,7 @@ pub(crate) fn build_copies(study: &Study) -> BTreeMap<String, CopyJob> {
 ///
 /// # Errors
 /// The host cannot be reached; the baseline cannot have its configuration.
-pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark>), LabError> {
+pub fn asked(study: &Study, options: &Options) -> Result<(AskedByArm, Vec<Remark>), HostError> {
     let copies = build_copies(study);
     if copies.is_empty() || options.places.model.is_some() {
         return Ok(Default::default());
@@ -178,7 +175,7 @@ const MOST_PLACES: usize = 8;
 
 /// Returns remarks about differences between two arms' configurations that their copies lack, except those listed as
 /// replaced.
-pub(crate) fn about_vanished(study: &Study, missing: &Missing) -> Vec<Remark> {
+pub fn about_vanished(study: &Study, missing: &Missing) -> Vec<Remark> {
     study
         .arms
         .iter()
@@ -220,7 +217,7 @@ fn vanished_from(base: &Arm, arm: &Arm, missing: &Missing) -> Option<Remark> {
 /// Returns remarks about answers that are seldom intended: a reverse proxy answers from files, so that the origin
 /// server gets no requests (a distribution's default server); or the user configured compression and no request of the
 /// load accepts it.
-pub(crate) fn about_answers(study: &Study, missing: &Missing) -> Vec<Remark> {
+pub fn about_answers(study: &Study, missing: &Missing) -> Vec<Remark> {
     let mut remarks: Vec<Remark> = Vec::new();
     for arm in &study.arms {
         let proxy = study.proxy_of(arm);
@@ -284,17 +281,13 @@ fn with_loads(study: &Study, proxy: &ProxySpec, mut records: Vec<AskedRecord>) -
 }
 
 /// Returns the records of a started arm, each with the names of the loads that send such requests.
-pub(crate) fn of_started(study: &Study, arm: &Arm, started: &ArmStarted) -> Vec<AskedRecord> {
+pub fn of_started(study: &Study, arm: &Arm, started: &ArmStarted) -> Vec<AskedRecord> {
     let records = started.asked.iter().map(|(_, record)| record.clone());
     with_loads(study, study.proxy_of(arm), records.collect())
 }
 
 /// Returns the address at which an arm takes each of [`Study::asks`].
-pub(crate) fn where_asked(
-    study: &Study,
-    arm: &Arm,
-    started: &ArmStarted,
-) -> Vec<(AskSpec, SocketAddr)> {
+pub fn where_asked(study: &Study, arm: &Arm, started: &ArmStarted) -> Vec<(AskSpec, SocketAddr)> {
     study
         .asks(study.proxy_of(arm))
         .into_iter()
@@ -303,7 +296,7 @@ pub(crate) fn where_asked(
 }
 
 /// Returns the address among these for each flow of a load; empty if weir wrote the configuration.
-pub(crate) fn addresses(
+pub fn addresses(
     load: &LoadSpec,
     proxy: &ProxySpec,
     asked: &[(AskSpec, SocketAddr)],

@@ -15,17 +15,18 @@ use weir_model::room;
 use weir_model::study::{CpuRoles, ExternalSpec, ProxyKind, ProxyRole, ProxySpec, Study};
 use weir_simulation::World;
 
+use crate::cpus;
+use crate::error::HostError;
 use crate::host::Host;
 use crate::options::{Options, ROLES, Role};
 use crate::pods::Pods;
-use crate::{LabError, cpus};
 
 mod addresses;
 
 pub use addresses::is_own;
 
 /// All hosts of a run and their roles.
-pub(crate) struct Hosts {
+pub struct Hosts {
     hosts: Vec<Host>,
     /// Index of the host of each role; for the generators, of the first.
     of: [usize; 3],
@@ -41,12 +42,12 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     /// Returns the time of the run's clock.
-    pub(crate) fn now(&self) -> Duration {
+    pub fn now(&self) -> Duration {
         self.host(Role::Proxy).now()
     }
 
     /// Connects to each host and gets its description.
-    pub(crate) fn open(options: &Options) -> Result<Hosts, LabError> {
+    pub fn open(options: &Options) -> Result<Hosts, HostError> {
         if let Some(model) = &options.places.model {
             let world = Rc::new(RefCell::new(World::new(model)));
             // The first has all roles; the others generate load as well.
@@ -83,17 +84,17 @@ impl Hosts {
         Hosts { hosts, of, generators, pods: None, networks: None, programs: RefCell::default() }
     }
 
-    pub(crate) fn host(&self, role: Role) -> &Host {
+    pub fn host(&self, role: Role) -> &Host {
         &self.hosts[self.of[role as usize]]
     }
 
     /// Returns the pods of the generators; `None` if they are not pods.
-    pub(crate) fn pods(&self) -> Option<&Pods> {
+    pub fn pods(&self) -> Option<&Pods> {
         self.pods.as_ref()
     }
 
     /// Returns the hosts of all generators.
-    pub(crate) fn generators(&self) -> impl ExactSizeIterator<Item = &Host> + Clone {
+    pub fn generators(&self) -> impl ExactSizeIterator<Item = &Host> + Clone {
         self.places(Role::Generator).iter().map(|&place| &self.hosts[place])
     }
 
@@ -106,30 +107,30 @@ impl Hosts {
     }
 
     /// Returns the index of each generator's host among all hosts.
-    pub(crate) fn places_of_generators(&self) -> &[usize] {
+    pub fn places_of_generators(&self) -> &[usize] {
         &self.generators
     }
 
     /// Returns every host once, with its roles.
-    pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = (&Host, Vec<Role>)> {
+    pub fn each(&self) -> impl ExactSizeIterator<Item = (&Host, Vec<Role>)> {
         self.hosts.iter().enumerate().map(|(place, host)| {
             (host, ROLES.into_iter().filter(|role| self.places(*role).contains(&place)).collect())
         })
     }
 
     /// Returns true if all roles are on one host.
-    pub(crate) fn together(&self) -> bool {
+    pub fn together(&self) -> bool {
         self.share(Role::Generator, Role::Proxy) && self.share(Role::Generator, Role::Origin)
     }
 
     /// Returns true if all hosts of two roles, all generators included, are the same host.
-    pub(crate) fn share(&self, one: Role, other: Role) -> bool {
+    pub fn share(&self, one: Role, other: Role) -> bool {
         let mut all = self.places(one).iter().chain(self.places(other));
         all.all(|place| self.is_same(*place, self.of[one as usize]))
     }
 
     /// Returns true if some host has both roles.
-    pub(crate) fn meet(&self, one: Role, other: Role) -> bool {
+    pub fn meet(&self, one: Role, other: Role) -> bool {
         let other_places = self.places(other);
         self.places(one).iter().any(|place| other_places.contains(place))
     }
@@ -144,7 +145,7 @@ impl Hosts {
     }
 
     /// Returns the places for the run's header.
-    pub(crate) fn used(&self) -> PlacesUsed {
+    pub fn used(&self) -> PlacesUsed {
         let more = self.generators().skip(1);
         PlacesUsed {
             generator: self.name_of(Role::Generator),
@@ -157,7 +158,7 @@ impl Hosts {
     }
 
     /// Returns the reason why arms cannot have network namespaces; `None` if they can.
-    pub(crate) fn no_networks(&self) -> Option<String> {
+    pub fn no_networks(&self) -> Option<String> {
         if self.together() {
             let host = &self.hosts[0];
             let why = host.is.no_networks.clone();
@@ -173,7 +174,7 @@ impl Hosts {
     }
 
     /// Creates a namespace for the generator and one for the origin server; arms get theirs when they start.
-    pub(crate) fn make_networks(&mut self, study: &Study, mtu: u32) -> Result<(), LabError> {
+    pub fn make_networks(&mut self, study: &Study, mtu: u32) -> Result<(), HostError> {
         let local_ports = self.host(Role::Generator).is.local_ports;
         let sources =
             study.loads.iter().map(|load| room::sources(load, local_ports)).max().unwrap_or(1);
@@ -185,7 +186,7 @@ impl Hosts {
 
     /// Returns the addresses from which the generator can send to the arm in a slot, which weir may not have started;
     /// empty: the kernel's choice.
-    pub(crate) fn sources(&self, slot: usize, external: Option<&ExternalSpec>) -> Vec<Ipv4Addr> {
+    pub fn sources(&self, slot: usize, external: Option<&ExternalSpec>) -> Vec<Ipv4Addr> {
         let is_far = external.is_some_and(|external| {
             !external.addresses().all(|at| matches!(at.ip(), IpAddr::V4(ip) if ip.is_loopback()))
         });
@@ -203,7 +204,7 @@ impl Hosts {
     }
 
     /// Returns the CPUs of each role: those that the study names, or a share of the available ones.
-    pub(crate) fn cpu_roles(&self, study: &Study) -> Result<CpuRoles, LabError> {
+    pub fn cpu_roles(&self, study: &Study) -> Result<CpuRoles, HostError> {
         let Some(roles) = &study.cpus else {
             return self.shared_out();
         };
@@ -212,7 +213,7 @@ impl Hosts {
             for host in self.places(role).iter().map(|place| &self.hosts[*place]) {
                 let allowed = &host.is.cpus;
                 if wanted.shared_with(allowed).len() != wanted.cpus().len() {
-                    return Err(LabError::Cpus {
+                    return Err(HostError::Cpus {
                         wanted: wanted.to_string(),
                         allowed: allowed.to_string(),
                         host: host.called().to_owned(),
@@ -227,7 +228,7 @@ impl Hosts {
         self.host(role).is.cpus.clone()
     }
 
-    fn shared_out(&self) -> Result<CpuRoles, LabError> {
+    fn shared_out(&self) -> Result<CpuRoles, HostError> {
         if self.together() {
             return Ok(cpus::share_out(&self.cpus_of(Role::Proxy)));
         }
@@ -252,7 +253,7 @@ impl Hosts {
                 continue;
             }
             let both = roles.generator.shared_with(&host.is.cpus);
-            roles.generator = CpuSet::new(both).ok_or_else(|| LabError::Cpus {
+            roles.generator = CpuSet::new(both).ok_or_else(|| HostError::Cpus {
                 host: host.called().to_owned(),
                 wanted: format!("{} for every generator", roles.generator),
                 allowed: host.is.cpus.to_string(),
@@ -262,7 +263,7 @@ impl Hosts {
     }
 
     /// Keeps the agents, which have little to do, off the proxy's CPUs.
-    pub(crate) fn settle(&self, roles: &CpuRoles) -> Result<(), LabError> {
+    pub fn settle(&self, roles: &CpuRoles) -> Result<(), HostError> {
         // Messages are read on this host, wherever they come from.
         let cpus_of_run = self.own_cpus(roles);
         for (host, here) in self.each() {
@@ -278,13 +279,13 @@ impl Hosts {
 
     /// Returns the CPUs of this host to which weir itself keeps; `None` if no role is here, or the proxies have it
     /// alone.
-    pub(crate) fn own_cpus<'r>(&self, roles: &'r CpuRoles) -> Option<&'r CpuSet> {
+    pub fn own_cpus<'r>(&self, roles: &'r CpuRoles) -> Option<&'r CpuSet> {
         let (_, here) = self.each().find(|(host, _)| host.is_this_one())?;
         beside_proxy(&here, roles)
     }
 
     /// Returns the program of a proxy, after running it once to find its version.
-    pub(crate) fn program_of(&self, proxy: &ProxySpec) -> Result<Program, LabError> {
+    pub fn program_of(&self, proxy: &ProxySpec) -> Result<Program, HostError> {
         if !proxy.is_started() {
             // Its program is on somebody else's host.
             return Ok(Program { name: proxy.kind.name().to_owned(), version: String::new() });
@@ -297,13 +298,13 @@ impl Hosts {
         let program = self
             .host(Role::Proxy)
             .ask(FindProgram { kind, executable })
-            .map_err(LabError::Program)?;
+            .map_err(HostError::Program)?;
         self.programs.borrow_mut().insert(key, program.clone());
         Ok(program)
     }
 
     /// Returns true if weir runs an origin server for the study.
-    pub(crate) fn has_origin(study: &Study) -> bool {
+    pub fn has_origin(study: &Study) -> bool {
         let mut proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
         study.origin.address.is_none()
             && proxies.any(|proxy| proxy.role == ProxyRole::ReverseProxy && proxy.is_started())
@@ -311,7 +312,7 @@ impl Hosts {
 
     /// Returns true if two roles are on one host and, if one of them is the proxy, a proxy is there too: weir starts
     /// it, or it listens at an address of this host.
-    pub(crate) fn share_in(&self, study: &Study, one: Role, other: Role) -> bool {
+    pub fn share_in(&self, study: &Study, one: Role, other: Role) -> bool {
         let mut proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
         let has_proxy = proxies.any(|proxy| match &proxy.external {
             Some(external) => external.addresses().any(|one| is_own(one.ip())),
@@ -349,7 +350,7 @@ pub struct Facts {
 ///
 /// # Errors
 /// A host cannot be reached.
-pub fn facts(options: &Options) -> Result<Facts, LabError> {
+pub fn facts(options: &Options) -> Result<Facts, HostError> {
     let places = Hosts::open(options)?;
     let generators: Vec<_> = places.generators().map(|host| &host.is).collect();
     Ok(Facts {

@@ -7,7 +7,7 @@ use crate::options::Role;
 
 /// Divides the CPUs that weir may use: half of them for the proxy alone; the others for the generator and the origin
 /// server, separately if there are enough.
-pub(crate) fn share_out(allowed: &CpuSet) -> CpuRoles {
+pub fn share_out(allowed: &CpuSet) -> CpuRoles {
     let cpus = allowed.cpus();
     match cpus.len() {
         0 | 1 => {
@@ -30,7 +30,7 @@ pub(crate) fn share_out(allowed: &CpuSet) -> CpuRoles {
 }
 
 /// Splits CPUs for two roles: all but the last for one, the last for the other; if there is only one, both get it.
-pub(crate) fn split(all: &CpuSet) -> (CpuSet, CpuSet) {
+pub fn split(all: &CpuSet) -> (CpuSet, CpuSet) {
     let (most, last) = all.cpus().split_at(all.cpus().len().saturating_sub(1));
     (part_or_all(all, most), part_or_all(all, last))
 }
@@ -49,7 +49,7 @@ fn cpus_of(roles: &CpuRoles, role: Role) -> &CpuSet {
 }
 
 /// Returns remarks for the reader about CPUs that roles share. `share` returns true if two roles are on the same host.
-pub(crate) fn remarks(
+pub fn remarks(
     roles: &CpuRoles,
     has_origin: bool,
     share: &dyn Fn(Role, Role) -> bool,
@@ -74,7 +74,7 @@ pub(crate) fn remarks(
 
 /// Returns a remark for the reader about arms with more workers than the proxy has CPUs; `None` if there are none.
 /// `workers` has each arm's name and, if it is a number, its number of workers.
-pub(crate) fn crowded_arms<'a>(
+pub fn crowded_arms<'a>(
     proxy: &CpuSet,
     workers: impl Iterator<Item = (&'a str, Option<u64>)>,
 ) -> Option<String> {

@@ -54,7 +54,7 @@ pub struct Options {
 
 impl Options {
     /// Returns true if something can be sampled: a model has no counters.
-    pub(crate) fn is_sampled(&self) -> bool {
+    pub fn is_sampled(&self) -> bool {
         self.samples.is_some() && self.places.model.is_none()
     }
 }
@@ -71,7 +71,7 @@ pub enum Role {
 }
 
 /// All roles, in the order in which tables of them are kept.
-pub(crate) const ROLES: [Role; 3] = [Role::Generator, Role::Proxy, Role::Origin];
+pub const ROLES: [Role; 3] = [Role::Generator, Role::Proxy, Role::Origin];
 
 /// Hosts that the user named for the roles; a role without one is on this host.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -80,17 +80,17 @@ pub struct PlaceSpec {
     /// generators.
     hosts: [Vec<String>; 3],
     /// Further arguments for ssh(1).
-    pub(crate) ssh_options: Vec<String>,
+    pub ssh_options: Vec<String>,
     /// Path of the weir to run on other hosts, instead of a copy of this one.
-    pub(crate) remote: Option<PathBuf>,
+    pub remote: Option<PathBuf>,
     /// Pods of the generators; the other roles do not depend on them.
-    pub(crate) pods: Option<Pods>,
+    pub pods: Option<Pods>,
     /// The cluster whose objects the study's arms change.
-    pub(crate) cluster: Option<Cluster>,
+    pub cluster: Option<Cluster>,
     /// Pods of the proxy in the cluster, if named.
-    pub(crate) proxy_pods: Option<ProxyPods>,
+    pub proxy_pods: Option<ProxyPods>,
     /// Model of a host with all roles, instead of real hosts.
-    pub(crate) model: Option<Arc<Model>>,
+    pub model: Option<Arc<Model>>,
 }
 
 impl PlaceSpec {
@@ -120,7 +120,7 @@ impl PlaceSpec {
     }
 
     /// Returns the named pods of the proxy, which are of all arms; `None` if no pods are named.
-    pub(crate) fn pods_of_proxy(&self) -> Option<ArmPods> {
+    pub fn pods_of_proxy(&self) -> Option<ArmPods> {
         Some(ArmPods {
             cluster: self.cluster.clone()?,
             of: PodsOf::Labelled(self.proxy_pods.clone()?),
@@ -139,7 +139,7 @@ impl PlaceSpec {
     }
 
     /// Returns the places of a resumed run, with the same ssh options.
-    pub(crate) fn again(&self, used: &PlacesUsed) -> PlaceSpec {
+    pub fn again(&self, used: &PlacesUsed) -> PlaceSpec {
         PlaceSpec {
             hosts: [
                 used.generator.iter().chain(&used.more_generators).cloned().collect(),

@@ -3,11 +3,11 @@
 use weir_model::record::{NetworkUsed, Protection, Remark};
 use weir_model::study::{NetworkKind, Study};
 use weir_parameters::{Catalog, Scope};
+use weir_proposers::turns;
 
-use crate::LabError;
+use crate::error::HostError;
 use crate::hosts::Hosts;
 use crate::left_out::{compares_nothing, leave_out};
-use weir_proposers::turns;
 
 /// Reason why a study with a proxy that already runs has no network namespaces.
 const OUTSIDER: &str = "weir cannot put a proxy that it does not start into a network namespace";
@@ -16,11 +16,11 @@ const OUTSIDER: &str = "weir cannot put a proxy that it does not start into a ne
 ///
 /// # Errors
 /// The study asks for network namespaces and none are available, or nothing is left to compare.
-pub(crate) fn decide(
+pub fn decide(
     study: &Study,
     hosts: &Hosts,
     catalog: &Catalog,
-) -> Result<(NetworkUsed, Study, Vec<Remark>), LabError> {
+) -> Result<(NetworkUsed, Study, Vec<Remark>), HostError> {
     decided(study, hosts.no_networks(), hosts.together(), catalog)
 }
 
@@ -31,14 +31,14 @@ fn decided(
     no_networks: Option<String>,
     together: bool,
     catalog: &Catalog,
-) -> Result<(NetworkUsed, Study, Vec<Remark>), LabError> {
+) -> Result<(NetworkUsed, Study, Vec<Remark>), HostError> {
     let mtu = study.network.mtu;
     let has_outsider = !study.arms.iter().all(|arm| study.proxy_of(arm).is_started());
     let no_networks = has_outsider.then(|| OUTSIDER.to_owned()).or(no_networks);
     let without = match (study.network.kind, no_networks) {
         (NetworkKind::Loopback, _) => "the study asks for the loopback interface".to_owned(),
         (_, None) => return Ok((NetworkUsed::Namespaces { mtu }, study.clone(), Vec::new())),
-        (NetworkKind::Namespaces, Some(why)) => return Err(LabError::NoNetworks(why)),
+        (NetworkKind::Namespaces, Some(why)) => return Err(HostError::NoNetworks(why)),
         (NetworkKind::Auto, Some(why)) => why,
     };
     let used = if together { NetworkUsed::Loopback } else { NetworkUsed::Hosts };
@@ -59,7 +59,7 @@ fn decided(
 
 /// Returns the protection that keeps copies of users' configurations from servers and files outside the run; `None` if
 /// no arm runs one.
-pub(crate) fn protection(study: &Study, used: NetworkUsed) -> Option<Protection> {
+pub fn protection(study: &Study, used: NetworkUsed) -> Option<Protection> {
     study
         .arms
         .iter()
@@ -71,7 +71,7 @@ pub(crate) fn protection(study: &Study, used: NetworkUsed) -> Option<Protection>
 ///
 /// # Errors
 /// The run had network namespaces, which are no longer available; or it had several hosts and now has one.
-pub(crate) fn same_as(then: NetworkUsed, hosts: &Hosts) -> Result<(), LabError> {
+pub fn same_as(then: NetworkUsed, hosts: &Hosts) -> Result<(), HostError> {
     let why = match (then, hosts.no_networks()) {
         (NetworkUsed::Namespaces { .. }, Some(why)) => {
             format!("it started with network namespaces, which are not available now: {why}")
@@ -81,7 +81,7 @@ pub(crate) fn same_as(then: NetworkUsed, hosts: &Hosts) -> Result<(), LabError> 
         }
         _ => return Ok(()),
     };
-    Err(LabError::Resume(why))
+    Err(HostError::Network(why))
 }
 
 /// Leaves out the arms that set kernel settings of their own. Returns the study without them, and remarks.
@@ -89,7 +89,7 @@ fn without_kernel(
     study: &Study,
     why: &str,
     catalog: &Catalog,
-) -> Result<(Study, Vec<Remark>), LabError> {
+) -> Result<(Study, Vec<Remark>), HostError> {
     let mut of_kernel =
         study.arms.iter().map(|arm| catalog.split(study.proxy_of(arm).kind, &arm.settings).netns);
     let Some(baseline) = of_kernel.next() else {
@@ -121,7 +121,7 @@ fn without_kernel(
         settings.retain(|id, _| catalog.scope(kind, id) != Some(Scope::KernelNetns));
     }
     if compares_nothing(study, &left) {
-        Err(LabError::NoNetworks(why.to_owned()))
+        Err(HostError::NoNetworks(why.to_owned()))
     } else {
         Ok((left, remarks))
     }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     /// Decides for one host that may have namespaces.
-    fn here(study: &Study) -> Result<(NetworkUsed, Study, Vec<Remark>), LabError> {
+    fn here(study: &Study) -> Result<(NetworkUsed, Study, Vec<Remark>), HostError> {
         decided(study, None, true, &Catalog::builtin())
     }
 
@@ -197,7 +197,7 @@ mod tests {
         let (used, _, remarks) = here(&external_study(NetworkKind::Auto)).unwrap();
         assert_eq!((used, remarks), (NetworkUsed::Loopback, Vec::new()));
         let refused = here(&external_study(NetworkKind::Namespaces));
-        assert!(matches!(refused, Err(LabError::NoNetworks(why)) if why == OUTSIDER));
+        assert!(matches!(refused, Err(HostError::NoNetworks(why)) if why == OUTSIDER));
     }
 
     #[test]

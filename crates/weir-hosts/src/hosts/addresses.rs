@@ -8,7 +8,7 @@ use weir_probe::source_towards;
 use weir_sut::LOWEST_PORT;
 
 use super::Hosts;
-use crate::LabError;
+use crate::error::HostError;
 use crate::host::Host;
 use crate::options::Role;
 
@@ -18,7 +18,7 @@ const FIRST_UNPRIVILEGED: u16 = 1024;
 impl Hosts {
     /// Returns the addresses at which the hosts of one role reach those of another, if they are known and the hosts
     /// differ.
-    pub(crate) fn ways(&self, to: Role, from: Role) -> BTreeSet<IpAddr> {
+    pub fn ways(&self, to: Role, from: Role) -> BTreeSet<IpAddr> {
         let apart = self
             .places(to)
             .iter()
@@ -33,7 +33,7 @@ impl Hosts {
     ///
     /// # Errors
     /// The address of one of the two hosts is not known, or generators would use different ones.
-    pub(crate) fn address(&self, role: Role, asker: Role) -> Result<IpAddr, LabError> {
+    pub fn address(&self, role: Role, asker: Role) -> Result<IpAddr, HostError> {
         if self.share(role, asker) {
             return Ok(IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
@@ -44,7 +44,7 @@ impl Hosts {
             let at = between(self.host(role), other)?;
             match agreed {
                 Some((first, agreed)) if agreed != at => {
-                    return Err(LabError::Addresses {
+                    return Err(HostError::Addresses {
                         host: self.host(role).called().to_owned(),
                         ways: Box::new(
                             [(first, agreed), (other, at)]
@@ -65,13 +65,13 @@ impl Hosts {
     /// # Errors
     /// The address is not of that host or of the slot's own network, its port is not one that weir would have taken, or
     /// another role has it: an agent must not choose who gets the load.
-    pub(crate) fn own_address(
+    pub fn own_address(
         &self,
         (role, asker): (Role, Role),
         slot: usize,
         told: SocketAddr,
         others: &BTreeSet<SocketAddr>,
-    ) -> Result<SocketAddr, LabError> {
+    ) -> Result<SocketAddr, HostError> {
         let named = match (self.networks, role) {
             (None, _) => self.address(role, asker)?,
             (Some(_), Role::Origin) => networks::origin_address(slot).ip(),
@@ -94,8 +94,8 @@ impl Hosts {
     }
 
     /// Makes the error for an agent that reports another address than `named`.
-    pub(crate) fn elsewhere(&self, role: Role, told: SocketAddr, named: String) -> LabError {
-        LabError::Elsewhere {
+    pub fn elsewhere(&self, role: Role, told: SocketAddr, named: String) -> HostError {
+        HostError::Elsewhere {
             host: self.host(role).called().to_owned(),
             what: match role {
                 Role::Origin => "origin server",
@@ -107,12 +107,12 @@ impl Hosts {
     }
 }
 
-fn unknown(host: &Host) -> LabError {
-    LabError::Address { host: host.called().to_owned() }
+fn unknown(host: &Host) -> HostError {
+    HostError::Address { host: host.called().to_owned() }
 }
 
 /// Returns the address at which `other` reaches `host`.
-fn between(host: &Host, other: &Host) -> Result<IpAddr, LabError> {
+fn between(host: &Host, other: &Host) -> Result<IpAddr, HostError> {
     match (host.name(), other.address()) {
         (Some(_), _) => host.address().ok_or_else(|| unknown(host)),
         (None, None) => Err(unknown(other)),

@@ -5,12 +5,12 @@ use std::path::Path;
 use weir_model::quantity::CpuSet;
 use weir_model::room::{self, Descriptors};
 use weir_model::study::{CpuRoles, LoadSpec, ProxyKind, Study};
+use weir_proposers::budget::plan_of;
 
-use crate::LabError;
+use crate::error::HostError;
 use crate::host::Host;
 use crate::hosts::Hosts;
 use crate::options::Role;
-use weir_proposers::budget::plan_of;
 
 /// Estimated bytes of logs for one second of trial, on a fast machine with long lines.
 const LOG_BYTES_PER_SECOND: u64 = 8 << 20;
@@ -19,7 +19,7 @@ const LOG_BYTES_PER_SECOND: u64 = 8 << 20;
 const RECORD_BYTES: u64 = 12 << 10;
 
 /// Checks the disk space for logs (in the folder for temporary files) and records.
-pub(crate) fn disk_space(study: &Study, run_folder: &Path, proxies: &Host) -> Result<(), LabError> {
+pub fn disk_space(study: &Study, run_folder: &Path, proxies: &Host) -> Result<(), HostError> {
     let plan = plan_of(study);
     let seconds: u64 = plan.iter().map(|(_, _, length)| length.as_secs()).sum();
     let blocks: u64 = plan.iter().map(|(_, blocks, _)| u64::from(*blocks)).sum();
@@ -33,11 +33,11 @@ pub(crate) fn disk_space(study: &Study, run_folder: &Path, proxies: &Host) -> Re
     room(parent, weir_probe::free_disk_bytes(parent)?, records)
 }
 
-fn room(path: &Path, free: u64, needed: u64) -> Result<(), LabError> {
+fn room(path: &Path, free: u64, needed: u64) -> Result<(), HostError> {
     if free >= needed {
         return Ok(());
     }
-    Err(LabError::DiskSpace {
+    Err(HostError::DiskSpace {
         path: path.to_owned(),
         free_mib: free >> 20,
         needed_mib: needed >> 20,
@@ -49,7 +49,7 @@ fn room(path: &Path, free: u64, needed: u64) -> Result<(), LabError> {
 /// # Errors
 /// For some load, a generator has more connections than descriptors, even with as many threads as it can have, or more
 /// than ports; or the origin server's process has more connections than descriptors.
-pub(crate) fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Result<(), LabError> {
+pub fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Result<(), HostError> {
     let cpus = roles.generator.cpus().len() as u64;
     study.loads.iter().try_for_each(|load| {
         generators(study, load, hosts).try_for_each(|(generator, wanted)| {
@@ -67,24 +67,24 @@ pub(crate) fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Res
     }
 }
 
-pub(crate) fn enough(needed: u64, host: &Host) -> Result<(), LabError> {
+pub fn enough(needed: u64, host: &Host) -> Result<(), HostError> {
     let limit = host.is.most_descriptors;
     if needed <= limit {
         Ok(())
     } else {
-        Err(LabError::Descriptors { host: host.called().to_owned(), needed, limit })
+        Err(HostError::Descriptors { host: host.called().to_owned(), needed, limit })
     }
 }
 
 /// Checks that a generator has enough local ports: between hosts it has one address, and each arm listens on a port of
 /// its own.
-pub(crate) fn ports(load: &LoadSpec, hosts: &Hosts, generator: &Host) -> Result<(), LabError> {
+pub fn ports(load: &LoadSpec, hosts: &Hosts, generator: &Host) -> Result<(), HostError> {
     let needed = (load.asking() + load.held()).div_ceil(hosts.generators().len() as u64);
     let ports = generator.is.local_ports;
     if needed <= ports || hosts.together() {
         Ok(())
     } else {
-        Err(LabError::Ports {
+        Err(HostError::Ports {
             load: load.name.clone(),
             host: generator.called().to_owned(),
             needed,
@@ -94,18 +94,18 @@ pub(crate) fn ports(load: &LoadSpec, hosts: &Hosts, generator: &Host) -> Result<
 }
 
 /// Share of each generator in a load.
-pub(crate) struct LoadShare {
+pub struct LoadShare {
     /// Number of generators that have a share: no more than the load's smallest flow has connections.
-    pub(crate) generators: u32,
+    pub generators: u32,
     /// Threads of each generator, with the CPUs that they are bound to: one for each CPU, and more, in turn, if
     /// connections need the descriptors of more threads.
-    pub(crate) threads: Vec<Option<u32>>,
+    pub threads: Vec<Option<u32>>,
     /// Number of descriptors that each thread may need.
-    pub(crate) descriptors: u64,
+    pub descriptors: u64,
 }
 
 /// Divides a load into equal shares for all generators.
-pub(crate) fn deal_load(study: &Study, load: &LoadSpec, hosts: &Hosts, cpus: &CpuSet) -> LoadShare {
+pub fn deal_load(study: &Study, load: &LoadSpec, hosts: &Hosts, cpus: &CpuSet) -> LoadShare {
     let with_room = generators(study, load, hosts);
     let generators = with_room.clone().count() as u32;
     let (threads, descriptors) = with_room
