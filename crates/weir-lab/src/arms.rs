@@ -11,6 +11,7 @@ use weir_agent::message::{
 };
 use weir_hosts::asked::{addresses, of_started, where_asked};
 use weir_hosts::left_out::is_bypassed_inbound;
+use weir_hosts::pod_samples::ArmPods;
 use weir_hosts::{Hosts, Role};
 use weir_kube::KubeError;
 use weir_model::quantity::CpuSet;
@@ -21,7 +22,7 @@ use weir_proposers::ArmId;
 use weir_proposers::arrivals::When;
 use weir_record::RunWriter;
 
-use crate::controlled::{Controlled, InForce};
+use crate::controlled::Controlled;
 use crate::first_answer::FirstAnswer;
 use crate::flows::{Doors, Flows, From};
 use crate::inert::inert;
@@ -29,9 +30,10 @@ use crate::sums::must_be_as_before;
 use crate::{Event, LabError};
 
 mod bench;
-mod pods;
+mod runtime;
 
 use bench::is_shown;
+use runtime::ArmRuntime;
 
 /// Soft limit of open descriptors with which proxies start. It is systemd's default for services
 /// (DefaultLimitNOFILE=1024:524288 in systemd-system.conf(5)), so that a stock proxy has the same limit as in
@@ -66,11 +68,7 @@ pub(crate) struct Arms<'a> {
     running: BTreeMap<ArmId, Started>,
     /// Record of the current or last instance of each arm's proxy.
     records: BTreeMap<ArmId, ProxyRecord>,
-    /// Controller that puts an arm's settings into force in a cluster, in place of the previous arm's; `None` without
-    /// one.
-    controlled: Option<&'a mut Controlled>,
-    /// Number of places by which the arms have rotated among the instances of a controller.
-    moved: usize,
+    runtime: ArmRuntime<'a>,
     has_origin: bool,
     /// True if proxies that weir starts present certificates, since some load uses TLS.
     is_shown: bool,
@@ -119,8 +117,7 @@ impl<'a> Arms<'a> {
             specs: study.arms.clone(),
             running: BTreeMap::new(),
             records: BTreeMap::new(),
-            controlled,
-            moved: 0,
+            runtime: ArmRuntime::new(controlled),
             has_origin: Hosts::has_origin(study),
             is_shown: is_shown(study),
             keeps_content: is_bypassed_inbound(study, bench.catalog),
@@ -191,7 +188,7 @@ impl<'a> Arms<'a> {
         other_addresses.extend(origin);
         let mut job = bench.job(&arm, slot, self.is_shown, origin)?;
         let begun = Instant::now();
-        let in_force = self.put_into_force(&arm, &mut job)?;
+        let in_force = self.runtime.put_into_force(&arm, &mut job)?;
         let external = job.external.clone();
         let started = bench.proxies().ask(job);
         let mut started: ArmStarted = started.map_err(|error| error.of_arm(&arm.name))?;
@@ -221,7 +218,9 @@ impl<'a> Arms<'a> {
             addresses: started.addresses().chain(origin).collect(),
         };
         self.running.insert(id, running);
-        if let (Some(_), Some(first)) = (&self.controlled, bench.study.loads.first()) {
+        if self.runtime.settles_later()
+            && let Some(first) = bench.study.loads.first()
+        {
             self.ask_until_settled(first, id)?;
             if !is_first {
                 // That it answers under all loads was seen and said when it did for the first time.
@@ -239,17 +238,6 @@ impl<'a> Arms<'a> {
             arm: arm.name,
         });
         Ok(())
-    }
-
-    /// Has the controller, if any, put an arm's settings into force, and enters the arm's address in `job`.
-    fn put_into_force(&mut self, arm: &Arm, job: &mut ArmJob) -> Result<Option<InForce>, LabError> {
-        let moved = self.moved;
-        let Some(controlled) = &mut self.controlled else {
-            return Ok(None);
-        };
-        let index = (job.slot + moved) % controlled.instances();
-        job.external = Some(controlled.at(index).clone());
-        controlled.apply(arm, index).map(Some)
     }
 
     fn record_of(&self, arm: &Arm, started: &ArmStarted) -> ProxyRecord {
@@ -285,8 +273,7 @@ impl<'a> Arms<'a> {
     /// Ends the proxies of these arms and starts new instances at the same addresses. Arms that each have an instance
     /// of a controller change places instead, so that a slower instance affects all arms alike.
     pub(crate) fn renew(&mut self, arms: &[ArmId], writer: &mut RunWriter) -> Result<(), LabError> {
-        if self.controlled.is_some() {
-            self.moved += 1;
+        if self.runtime.rotate() {
             return self.restart(arms, writer);
         }
         for id in arms {
@@ -333,6 +320,17 @@ impl<'a> Arms<'a> {
             let arm = self.specs.get(id).map_or("?", |arm| &arm.name).to_owned();
             LabError::NotRunning { arm }
         })
+    }
+
+    /// Returns the known pods of these arms: those of the workload that the study names, else `named`, which are pods
+    /// of all arms.
+    pub(crate) fn pods(&self, arms: &[ArmId], named: Option<&ArmPods>) -> Vec<ArmPods> {
+        let of_arms = arms.iter().filter_map(|id| {
+            let slot = self.running.get(id)?.slot;
+            self.runtime.pods(&self.specs[*id], slot)
+        });
+        let of_arms: Vec<ArmPods> = of_arms.collect();
+        if of_arms.is_empty() { named.cloned().into_iter().collect() } else { of_arms }
     }
 
     pub(crate) fn slots(&self, arms: &[ArmId]) -> Result<Vec<usize>, LabError> {

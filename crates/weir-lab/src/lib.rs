@@ -1,22 +1,19 @@
 //! Trials in order: arms side by side, slices, blocks, records.
 //!
-//! The lab is the only crate that knows both the load and the system under test. A [`Proposer`] proposes [`Cell`]s one
-//! after the other, gets the outcome of each, and decides on the next; the [`session`] is the loop between the two, and
-//! [`lab`] measures:
+//! The lab is the only crate that knows both the load and the system under test. A proposer (weir-proposers) proposes
+//! cells one after the other, gets the outcome of each, and decides on the next; the [`session`] is the loop between
+//! the two, and [`lab`] measures:
 //!
-//! 1. [`preflight`]: foreseeable failures are detected before anything is started;
-//! 2. [`host`]: connection to a host; [`hosts`]: roles of the hosts; [`network`]: network between them;
-//! 3. [`arms`]: an arm's proxy is started when a cell needs it, in a network namespace of its own or on its own
+//! 1. hosts are opened and foreseeable failures are detected before anything is started (weir-hosts);
+//! 2. [`arms`]: an arm's proxy is started when a cell needs it, in a network namespace of its own or on its own
 //!    port, with its own origin listener, and has to answer one request correctly;
-//! 4. a continuous [`trial`] switches the load between the arms of a cell by a [`timeline`], and assembles blocks
-//!    from the data of all hosts ([`assembly`]);
-//! 5. each block becomes one `TrialRecord` for each arm, appended as soon as it is complete, and the trial itself a
+//! 3. a continuous [`trial`] switches the load between the arms of a cell by a timeline, and assembles blocks from the
+//!    data of all hosts ([`assembly`]);
+//! 4. each block becomes one `TrialRecord` for each arm, appended as soon as it is complete, and the trial itself a
 //!    `PartRecord` ([`record`]) when it has ended.
 //!
-//! `weir run` is the proposer of a fixed [`plan`], with a [`pilot`] before each load; [`budget`] decides which loads
-//! share a trial, and estimates the length of the run; [`alone`] goes on after the plan. If a controller of a cluster
-//! configures the one proxy of all arms ([`controlled`]), they have it one after the other ([`turns`]). The
-//! measurements of a run so far, in this session or earlier ones, are its [`History`]. Everything that happens is
+//! `weir run` is the proposer of a fixed plan, with a pilot before each load ([`run`]). If a controller of a cluster
+//! configures the one proxy of all arms ([`controlled`]), they have it one after the other. Everything that happens is
 //! reported as an [`Event`]; nothing is printed here.
 //!
 //! # Arms side by side
@@ -26,7 +23,7 @@
 //!
 //! * The design of a block is every arm twice, in a random order and its mirror image, so a linear drift cancels. With
 //!   more than two arms, a block never begins with the arm that ended the one before.
-//! * The first part of each slice (20 %) is not measured. The [`pilot`] measures the residue of every arm, which is the
+//! * The first part of each slice (20 %) is not measured. The pilot measures the residue of every arm, which is the
 //!   work it still has to do when the load moves on. The slice is the shortest whose unmeasured part is twice the
 //!   longest residue.
 //! * The proxy's CPU time is read when its slice begins: it has rested since its last slice, so the scheduler's
