@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_agent::message::{
-    Alive, ArmJob, ArmStarted, Counters, End, FlowJob, Log, MakeCertificates, Renew,
+    Alive, ArmStarted, Counters, End, FlowJob, Log, MakeCertificates, Renew,
 };
 use weir_hosts::asked::{addresses, of_started, where_asked};
 use weir_hosts::left_out::is_bypassed_inbound;

@@ -32,6 +32,7 @@ mod remarks;
 mod requests;
 mod room;
 mod scale;
+mod server;
 mod tls;
 mod tree;
 mod words;
@@ -48,6 +49,7 @@ pub use ready::{ReadyMade, studies};
 pub use remarks::remarks;
 pub use requests::parse_requests;
 pub use scale::{Scale, ScaleError};
+pub use server::{ServerSearch, UnseenLimit, check_timeout};
 
 use check::{Checker, Fields};
 use room::Room;

@@ -6,14 +6,11 @@ use std::time::{Duration, Instant};
 
 use weir_hosts::{Options, Role};
 use weir_lab::LabError;
-use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec};
+use weir_model::flow::FlowSpec;
 use weir_model::limit::Limit;
 use weir_model::quantity::{CpuSet, format_duration};
-use weir_model::request::StatusSpec;
-use weir_model::study::{
-    Arm, ArmRole, BlockSpec, Compare, CpuRoles, ExternalSpec, NetworkSpec, Objective, OriginSpec,
-    ProxyKind, ProxyRole, ProxySpec, SearchSpec, Settings, Study,
-};
+use weir_model::study::{CpuRoles, Study};
+use weir_study::{ServerSearch, UnseenLimit};
 
 use super::tuning::Tuning;
 use crate::args::{CapacityArgs, FlowArgs};
@@ -50,8 +47,6 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
         .map_err(|error| Failure::input(format!("--objective: {error}")))?;
     let patience = limits.iter().filter_map(Limit::time).max();
     let flow = FlowArgs {
-        // What is spread needs a rate; the search chooses it.
-        rate: Some("1".to_owned()),
         timeout: args.flow.timeout.clone().or_else(|| timeout(patience)),
         to: match (&args.flow.to, &args.flow.url, &args.lab.pods.on) {
             (None, Some(url), Some(_)) => address_of(url),
@@ -60,12 +55,11 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
         ..args.flow.clone()
     };
     let server = Server::of(&flow, is_here, |spec, all| {
-        can_be_seen(patience, spec.timeout)?;
+        weir_study::check_timeout(&limits, spec.timeout).map_err(unseen)?;
         public::check_permission(all, args.lab.yes_this_is_mine)
     })?;
-    let spec = flow_of(&server);
     if is_here {
-        can_hold(&limits, &server.peers)?;
+        can_hold(&limits, server.addresses())?;
     }
     let mut remarks = vec![match &args.objective {
         Some(_) => format!("Objective: {}", objective(&limits)),
@@ -73,9 +67,21 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
     }];
     let most_connections = args.flow.connections.is_none().then_some(MOST_CONNECTIONS);
     remarks.push(describe_requests(&server, most_connections));
-    remarks.push(wrong_answers(&spec, args));
-    let mut study = build_study(&server, spec, limits, cpus(args, &server, options)?);
-    study.search.most_connections = most_connections;
+    remarks.push(wrong_answers(&server.spec, args));
+    let cpus = cpus(args, &server, options)?;
+    let mut study = ServerSearch {
+        url: server.url,
+        host: server.host,
+        authority: server.authority,
+        address: server.address,
+        also: server.also,
+        flow: server.spec,
+        limits,
+        cpus,
+        most_connections,
+    }
+    .study()
+    .map_err(unseen)?;
     tuning.apply(&mut study);
     remarks.extend(time::fit_search(&study)?);
     let text = command_line();
@@ -128,46 +134,22 @@ fn timeout(patience: Option<Duration>) -> Option<String> {
     (wanted > weir_model::flow::TIMEOUT).then(|| format_duration(wanted))
 }
 
-/// Returns the requests to send, at rates that the search chooses. Unless a status is expected already, only 2xx
-/// counts, so that redirects and error pages, which cost a server little, are not taken for its capacity.
-fn flow_of(server: &Server) -> FlowSpec {
-    let mut spec = FlowSpec {
-        arrivals: ArrivalsSpec::Closed,
-        host: Some(server.authority.clone()),
-        ..server.spec.clone()
-    };
-    for one in &mut spec.requests {
-        let expect = one.expect.get_or_insert_default();
-        if expect.status.is_empty() {
-            expect.status.push(StatusSpec::Class(2));
-        }
-    }
-    if let Some(tls) = &mut spec.tls {
-        // The Host field may have a port, and no certificate is for one.
-        tls.server_name.get_or_insert_with(|| server.host.clone());
-    }
-    spec
-}
-
-/// Checks that the timeout is long enough to observe a response that breaks the objective.
-fn can_be_seen(patience: Option<Duration>, timeout: Duration) -> Result<(), Failure> {
-    let Some(limit) = patience.filter(|limit| *limit > timeout) else {
-        return Ok(());
-    };
+/// Converts a limit that no response can be seen to break to a failure that names the option.
+fn unseen(UnseenLimit { limit, timeout }: UnseenLimit) -> Failure {
     let (limit, timeout) = (format_duration(limit), format_duration(timeout));
     let message =
         format!("-T {timeout}: requests that take longer fail, so no response can take {limit}");
-    Err(Failure::input(message).hint(format!("give a limit below {timeout}, or -T {limit}")))
+    Failure::input(message).hint(format!("give a limit below {timeout}, or -T {limit}"))
 }
 
 /// Checks that the round trip to the server is shorter than every limit of the objective.
-fn can_hold(limits: &[Limit], peers: &[SocketAddr]) -> Result<(), Failure> {
+fn can_hold(limits: &[Limit], peers: impl Iterator<Item = SocketAddr>) -> Result<(), Failure> {
     let times = limits.iter().filter_map(|limit| Some((limit, limit.time()?)));
     let Some((limit, time)) = times.min_by_key(|(_, time)| *time) else {
         return Ok(());
     };
     for peer in peers {
-        let elapsed = round_trip(*peer).map_err(|error| {
+        let elapsed = round_trip(peer).map_err(|error| {
             Failure::failed(format!("{peer}: {error}")).hint("is a server listening there?")
         })?;
         if elapsed >= time {
@@ -205,7 +187,7 @@ fn cpus(
     server: &Server,
     options: &Options,
 ) -> Result<Option<CpuRoles>, Failure> {
-    let is_own = server.peers.iter().any(|peer| weir_hosts::is_own(peer.ip()));
+    let is_own = server.addresses().any(|peer| weir_hosts::is_own(peer.ip()));
     let is_here = options.places.sends_from_here();
     let generator = match &args.cpus {
         Some(text) => flag("--cpus", text.parse::<CpuSet>())?,
@@ -229,7 +211,7 @@ fn objective(limits: &[Limit]) -> String {
 
 /// Returns the line that names the server, its addresses and the number of connections.
 fn describe_requests(server: &Server, most_connections: Option<u32>) -> String {
-    let peers: Vec<String> = server.peers.iter().map(ToString::to_string).collect();
+    let peers: Vec<String> = server.addresses().map(|peer| peer.to_string()).collect();
     let connections = server.spec.connections;
     let more = match most_connections {
         Some(most) => format!(", or up to {most} if they are the limit"),
@@ -251,76 +233,6 @@ fn wrong_answers(spec: &FlowSpec, args: &CapacityArgs) -> String {
         "an answer that is not as expected"
     };
     format!("An error is {right}, none within {timeout} (-T), or a connection that fails")
-}
-
-fn build_study(
-    server: &Server,
-    spec: FlowSpec,
-    limits: Vec<Limit>,
-    cpus: Option<CpuRoles>,
-) -> Study {
-    let mut peers = server.peers.iter().copied();
-    let address = peers.next().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
-    let external = ExternalSpec { address, also: peers.collect(), named: Some(server.url.clone()) };
-    Study {
-        name: folder_name(&server.host),
-        title: format!("Capacity of {}", server.url),
-        question: format!(
-            "How many requests per second does {} carry within {}?",
-            server.url,
-            objective(&limits)
-        ),
-        proxy: ProxySpec {
-            kind: ProxyKind::External,
-            executable: None,
-            role: ProxyRole::ReverseProxy,
-            settings: Settings::new(),
-            configuration: None,
-            external: Some(external),
-            controller: None,
-        },
-        origin: OriginSpec::default(),
-        loads: vec![LoadSpec::new("requests", spec, Duration::from_secs(60))],
-        arms: vec![Arm {
-            name: arm_name(&server.authority),
-            role: ArmRole::Baseline,
-            changes: Settings::new(),
-            against: 0,
-            settings: Settings::new(),
-            proxy: None,
-            cpus: None,
-            taken: None,
-        }],
-        launchers: Default::default(),
-        compare: Compare::Against,
-        blocks: BlockSpec { instances: 1, ..BlockSpec::default() },
-        objective: Objective::default(),
-        capacity: limits,
-        search: SearchSpec::default(),
-        until: Default::default(),
-        budget: None,
-        cpus,
-        network: NetworkSpec::default(),
-        published: None,
-        left_out: Vec::new(),
-        scale: None,
-    }
-}
-
-/// Returns a study name made from a host's name: small letters, digits and dashes.
-fn folder_name(host: &str) -> String {
-    let name: String = host
-        .chars()
-        .take(60)
-        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
-        .collect();
-    format!("capacity-{}", name.trim_matches('-'))
-}
-
-/// Returns the arm's name: the authority, or `server` if that cannot be a name, since arms name folders as well.
-fn arm_name(authority: &str) -> String {
-    let name: String = authority.chars().take(200).collect();
-    if weir_model::study::is_arm_name(&name) { name } else { "server".to_owned() }
 }
 
 /// Returns the command line as a comment, to be kept in place of a study's text.

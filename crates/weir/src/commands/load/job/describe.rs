@@ -39,11 +39,29 @@ impl Described {
     }
 }
 
+/// Stands for the rates of a search, which are not known yet, where options are checked that need a rate.
+const ANY_RATE: ArrivalsSpec = ArrivalsSpec::Constant(1.0);
+
 /// Reads the options of a flow. `duration` is that of the trial, if it was given.
 pub(super) fn describe(
     name: &str,
     args: &FlowArgs,
     duration: Option<Duration>,
+) -> Result<Described, Failure> {
+    describe_with(name, args, duration, ArrivalsSpec::Closed)
+}
+
+/// Reads the options of a flow whose rate a search chooses.
+pub(super) fn describe_for_search(name: &str, args: &FlowArgs) -> Result<Described, Failure> {
+    describe_with(name, args, None, ANY_RATE)
+}
+
+/// Reads the options of a flow with these arrivals, unless the options give others.
+fn describe_with(
+    name: &str,
+    args: &FlowArgs,
+    duration: Option<Duration>,
+    arrivals: ArrivalsSpec,
 ) -> Result<Described, Failure> {
     let url = args.url.as_deref().ok_or_else(|| {
         Failure::input("where are requests to be sent?").hint("weir load http://127.0.0.1:8080/")
@@ -59,7 +77,7 @@ pub(super) fn describe(
             Some(text) => SourceSpec::These(addresses::sources(text)?),
             None => SourceSpec::Needed,
         },
-        ..FlowSpec::new(CONNECTIONS, ArrivalsSpec::Closed)
+        ..FlowSpec::new(CONNECTIONS, arrivals)
     };
     let length = duration.or(steps).unwrap_or(DEFAULT_DURATION);
     let (spec, faults) = read(&list_options(args, &url), base, length);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use weir_model::flow::{FlowSpec, MAIN};
 
-use super::describe::describe;
+use super::describe::describe_for_search;
 use super::flow;
 use crate::args::FlowArgs;
 use crate::failure::Failure;
@@ -18,8 +18,10 @@ pub(crate) struct Server {
     pub(crate) host: String,
     /// Host and port for the Host field.
     pub(crate) authority: String,
-    /// Addresses of the server, at least one.
-    pub(crate) peers: Vec<SocketAddr>,
+    /// First address of the server.
+    pub(crate) address: SocketAddr,
+    /// Further addresses of the server.
+    pub(crate) also: Vec<SocketAddr>,
 }
 
 impl Server {
@@ -30,23 +32,32 @@ impl Server {
         is_here: bool,
         may_ask: impl FnOnce(&FlowSpec, Vec<SocketAddr>) -> Result<(), Failure>,
     ) -> Result<Server, Failure> {
-        let described = describe(MAIN, args, None)?;
+        let described = describe_for_search(MAIN, args)?;
         let addresses = described.addresses()?;
         may_ask(&described.spec, addresses.clone())?;
         let routes = flow::prepare(&described, addresses, is_here)?.plan.routes;
+        let url = described.url;
         let mut peers: Vec<SocketAddr> = Vec::new();
         for route in routes {
             if !peers.contains(&route.peer) {
                 peers.push(route.peer);
             }
         }
-        let url = described.url;
+        let Some((address, also)) = peers.split_first() else {
+            return Err(Failure::failed(format!("{}: the server has no address", url.text)));
+        };
         Ok(Server {
             spec: described.spec,
             url: url.text,
             host: url.host,
             authority: url.authority,
-            peers,
+            address: *address,
+            also: also.to_vec(),
         })
+    }
+
+    /// Returns all addresses of the server.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        std::iter::once(self.address).chain(self.also.iter().copied())
     }
 }
