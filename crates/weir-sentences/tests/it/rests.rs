@@ -46,7 +46,8 @@ fn rests(share: f64, lost: u64, timeouts: &[(&str, &str)]) -> Vec<String> {
         objects: Vec::new(),
     }));
     let findings = AnalyzedRun::of(&run);
-    let rests = findings.loads[0].rests.clone();
+    let rests = findings.loads[0].rests.iter().map(weir_sentences::describe_resting_arm);
+    let rests: Vec<String> = rests.collect();
     assert!(rests.iter().all(|sentence| findings.answer().contains(sentence)));
     rests
 }
