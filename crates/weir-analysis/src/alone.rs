@@ -312,22 +312,26 @@ fn judge(
     found.change = change;
     found.tolerance = objective.band.max((SHARE_OF_EFFECT * log.abs()).exp_m1());
     let (low, high) = found.change.1;
-    let within = |band: f64| low >= 1.0 / (1.0 + band) && high <= 1.0 + band;
     let few = sample.len() < LEAST_REPLICATES;
     let unsure = change_is_unsure(&alone, together, objective.confidence);
     (found.verdict, found.because) = if few {
         (Holding::NotShown, AloneReason::FewPairs)
     } else if unsure {
         (Holding::NotShown, AloneReason::LowConfidence)
-    } else if within(objective.band) {
+    } else if is_within(found.change.1, objective.band) {
         (Holding::Holds, AloneReason::WithinBand)
     } else if low > 1.0 || high < 1.0 {
         (Holding::DoesNotHold, AloneReason::Changed)
-    } else if within(found.tolerance) {
+    } else if is_within(found.change.1, found.tolerance) {
         (Holding::Holds, AloneReason::WithinTolerance)
     } else {
         (Holding::NotShown, AloneReason::BeyondTolerance)
     };
+}
+
+/// Returns true if an interval of ratios does not leave the band around 1.
+fn is_within((low, high): (f64, f64), band: f64) -> bool {
+    low >= 1.0 / (1.0 + band) && high <= 1.0 + band
 }
 
 /// Returns true if an interval is less certain than the study demands. Compares confidences as typed (0.95), not as

@@ -64,7 +64,7 @@ impl Idle {
     }
 
     /// Returns the figures of the load if every arm was idle.
-    pub(crate) fn of_load(self) -> Option<IdleLoad> {
+    pub(crate) fn into_load(self) -> Option<IdleLoad> {
         self.is_of_all().then_some(self.load)
     }
 

@@ -125,7 +125,7 @@ fn compared(run: &Run) -> Findings {
             let idle = Idle::of(&data, load);
             let compared = looks::compared(run, load, &mut comparer)
                 .unwrap_or_else(|| looks::held(&mut comparer, idle.as_ref()));
-            let idle = idle.and_then(Idle::of_load);
+            let idle = idle.and_then(Idle::into_load);
             let (metrics, pairs) = (data.metrics(), &compared.pairs);
             let rankings = ranking::rankings(study, &metrics, pairs, idle.is_some());
             let arms = figures::arms(run, &comparer);

@@ -66,8 +66,8 @@ impl Around<'_> {
             surroundings.unmeasured.push(Unmeasured::new(links, why));
         }
         let spoilt = weir_analysis::surroundings::remarks(&surroundings, self.roles, self.study);
-        let remarks = spoilt.iter().map(weir_sentences::describe_surroundings);
-        let remarks = remarks.map(Remark::of_run).collect();
+        let texts = spoilt.iter().map(weir_sentences::describe_surroundings);
+        let remarks = texts.map(Remark::of_run).collect();
         (surroundings, remarks)
     }
 

@@ -29,9 +29,10 @@ pub fn describe_alone(study: &Study, found: &AloneFindings) -> String {
             explain_alone(study, found)
         ),
         Holding::Invalid => {
-            let ratio = match &**arm {
-                "" => "the ratio".to_owned(),
-                _ => format!("the ratio of {arm} to {against}"),
+            let ratio = if arm.is_empty() {
+                "the ratio".to_owned()
+            } else {
+                format!("the ratio of {arm} to {against}")
             };
             let why = explain_alone(study, found);
             format!("Whether {ratio} holds alone was not measured: {why}.")

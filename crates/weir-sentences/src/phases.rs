@@ -21,9 +21,10 @@ pub(crate) fn describe_changes(changes: &[PhaseChange]) -> Option<String> {
             numbers::rate(first.after)
         ),
     };
-    let why = match &*describe_phase_evidence(&first.evidence) {
-        "" => String::new(),
-        evidence => format!("; {evidence}"),
+    let why = if first.evidence.is_empty() {
+        String::new()
+    } else {
+        format!("; {}", describe_phase_evidence(&first.evidence))
     };
     let more = match others.len() {
         0 => String::new(),

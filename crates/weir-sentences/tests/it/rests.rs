@@ -80,7 +80,7 @@ fn an_arm_that_works_or_closes_connections_while_it_rests_is_named() {
     assert_eq!(
         rests(0.0, 1, &[]),
         [
-            "The arm stock-again closed 1 connection while it rested, for up to 1.4 s, and they were opened again at once."
+            "The arm stock-again closed 1 connection while it rested, for up to 1.4 s, and it was opened again at once."
         ]
     );
 }
