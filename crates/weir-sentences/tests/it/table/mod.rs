@@ -11,7 +11,10 @@ mod surroundings;
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 4] = [
+/// The title of a section, and the function that makes its rows.
+type Section = (&'static str, fn() -> Vec<Row>);
+
+const SECTIONS: [Section; 4] = [
     ("The answer of a comparison", answer::rows),
     ("One arm at a time", alone::rows),
     ("What arms did", arms::rows),
