@@ -16,9 +16,11 @@ use weir_stats::{
 };
 
 use crate::blocks::LoadData;
-use crate::findings::{AloneFindings, Comparison, Holding, LoadFindings, Verdict};
+use crate::findings::{
+    AloneChoice, AloneFindings, AloneReason, Comparison, Holding, LoadFindings, Verdict,
+};
 use crate::headline;
-use crate::names::{self, find};
+use crate::names::find;
 use crate::replicates::groups;
 use crate::values::Values;
 
@@ -36,13 +38,27 @@ pub struct Choice {
     pub against: String,
     /// Number of neighbouring blocks in each replicate of their comparison.
     pub merged: u32,
-    /// Reason for the choice of this arm, in half a sentence.
-    pub why: String,
+    /// Reason for the choice of this arm.
+    pub why: AloneChoice,
 }
 
 /// Chooses the best arm by the objective's metric, under the first load that gives the metric. If no arm is better,
 /// chooses the arm that the answer names first. `None` if no arm has a ratio.
 pub fn choose(study: &Study, loads: &[LoadFindings]) -> Option<Choice> {
+    let (load, found, why) = find_choice(study, loads)?;
+    Some(Choice {
+        load: load.load.clone(),
+        arm: found.arm.clone(),
+        against: found.against.clone(),
+        merged: found.merged,
+        why,
+    })
+}
+
+fn find_choice<'a>(
+    study: &Study,
+    loads: &'a [LoadFindings],
+) -> Option<(&'a LoadFindings, &'a Comparison, AloneChoice)> {
     let metric = study.objective.metric;
     let load = loads.iter().find(|load| load.metrics.contains(&metric) && load.is_usable())?;
     let comparisons: Vec<&Comparison> = ratios(load, metric).collect();
@@ -51,21 +67,14 @@ pub fn choose(study: &Study, loads: &[LoadFindings]) -> Option<Choice> {
         .copied()
         .filter(|c| find(study, &c.arm).is_some_and(|arm| arm.role == ArmRole::Change))
         .collect();
-    let words = names::metric_words(metric);
-    let (found, why) = None
-        .or_else(|| {
-            let best = find_largest(&changes, Verdict::Better)?;
-            Some((best, format!("it is the best arm by {words}")))
-        })
-        .or_else(|| {
-            let worst = find_largest(&changes, Verdict::Worse)?;
-            Some((worst, format!("no arm is better by {words}, and it differs most")))
-        })
-        .or_else(|| {
-            let first = changes.first().or(comparisons.first())?;
-            Some((first, format!("no arm differs by {words}, and it is the first")))
-        })?;
-    Some(of(load, found, why))
+    let (found, why) = if let Some(best) = find_largest(&changes, Verdict::Better) {
+        (best, AloneChoice::Best)
+    } else if let Some(worst) = find_largest(&changes, Verdict::Worse) {
+        (worst, AloneChoice::DiffersMost)
+    } else {
+        (*changes.first().or(comparisons.first())?, AloneChoice::First)
+    };
+    Some((load, found, why))
 }
 
 /// Finds the comparison with the given verdict whose ratio is furthest from 1.
@@ -84,16 +93,6 @@ fn ratios(load: &LoadFindings, metric: Metric) -> impl Iterator<Item = &Comparis
         |c: &&Comparison| c.ratio.ln().is_finite(),
     );
     load.comparisons.iter().filter(of_metric).filter(finite)
-}
-
-fn of(load: &LoadFindings, found: &Comparison, why: String) -> Choice {
-    Choice {
-        load: load.load.clone(),
-        arm: found.arm.clone(),
-        against: found.against.clone(),
-        merged: found.merged,
-        why,
-    }
 }
 
 /// Groups stretches (session and arm of each, in order of time) into pairs of indices: neighbours of one session with
@@ -121,32 +120,33 @@ pub(crate) fn check(
         return None;
     }
     let study = &run.header.study;
-    let Some(choice) = measured(run, loads).or_else(|| choose(study, loads)) else {
-        return Some(without(study, "no arm has a ratio side by side"));
+    let chosen = find_choice(study, loads);
+    let in_turns = measured(run, loads).or(chosen.map(|(load, together, _)| (load, together)));
+    let Some((load, together)) = in_turns else {
+        return Some(without(study, AloneReason::NoRatio));
     };
-    let mut findings = without(study, "the run ended before it");
-    (findings.load, findings.arm, findings.against, findings.chosen) =
-        (choice.load.clone(), choice.arm.clone(), choice.against.clone(), choice.why);
-    let load = loads.iter().find(|load| load.load == choice.load);
-    let together = load.and_then(|load| load.comparison(&choice.arm, findings.metric));
-    if let Some(together) = together {
-        findings.together = (together.ratio, together.interval);
-        let sample = replicates(run, &mut findings, choice.merged);
-        if run.trials_in(Phase::is_alone).next().is_some() {
-            "no two neighbouring stretches could both be used".clone_into(&mut findings.because);
-        }
-        judge(study, &mut findings, together, sample, tests);
-        if load.is_some_and(|load| !load.phases.is_empty()) {
-            findings.because +=
-                "; side by side an arm changed during the run, and alone every instance is new";
-        }
+    let mut findings = AloneFindings {
+        load: load.load.clone(),
+        arm: together.arm.clone(),
+        against: together.against.clone(),
+        chosen: chosen.filter(|(_, best, _)| best.arm == together.arm).map(|(.., why)| why),
+        together: (together.ratio, together.interval),
+        changed_side_by_side: !load.phases.is_empty(),
+        ..without(study, AloneReason::NotReached)
+    };
+    let sample = replicates(run, &mut findings, together.merged);
+    if run.trials_in(Phase::is_alone).next().is_some() {
+        findings.because = AloneReason::NoPairs;
     }
-    findings.words = sentence(study, &findings);
+    judge(study, &mut findings, together, sample, tests);
     Some(findings)
 }
 
-/// Returns the arms that were measured alone, even if today's rules would choose others.
-fn measured(run: &Run, loads: &[LoadFindings]) -> Option<Choice> {
+/// Returns the comparison of the arms that were measured alone and its load, even if today's rules would choose others.
+fn measured<'a>(
+    run: &Run,
+    loads: &'a [LoadFindings],
+) -> Option<(&'a LoadFindings, &'a Comparison)> {
     let study = &run.header.study;
     let load = loads
         .iter()
@@ -158,20 +158,18 @@ fn measured(run: &Run, loads: &[LoadFindings]) -> Option<Choice> {
         .collect();
     let comparison = ratios(load, study.objective.metric)
         .find(|c| arms.contains(&*c.arm) && arms.contains(&*c.against))?;
-    let why = choose(study, loads)
-        .filter(|choice| choice.arm == comparison.arm)
-        .map_or_else(String::new, |choice| choice.why);
-    Some(of(load, comparison, why))
+    Some((load, comparison))
 }
 
-fn without(study: &Study, because: &str) -> AloneFindings {
+/// Returns findings without figures.
+fn without(study: &Study, because: AloneReason) -> AloneFindings {
     let unknown = (f64::NAN, (f64::NAN, f64::NAN));
     AloneFindings {
         load: String::new(),
         metric: study.objective.metric,
         arm: String::new(),
         against: String::new(),
-        chosen: String::new(),
+        chosen: None,
         n: 0,
         together: unknown,
         alone: unknown,
@@ -179,8 +177,8 @@ fn without(study: &Study, because: &str) -> AloneFindings {
         tolerance: study.objective.band,
         validity: Validity::Invalid,
         verdict: Holding::Invalid,
-        because: because.to_owned(),
-        words: format!("Whether the ratio holds alone was not measured: {because}."),
+        because,
+        changed_side_by_side: false,
     }
 }
 
@@ -314,81 +312,32 @@ fn judge(
     found.change = change;
     found.tolerance = objective.band.max((SHARE_OF_EFFECT * log.abs()).exp_m1());
     let (low, high) = found.change.1;
-    let within = |band: f64| low >= 1.0 / (1.0 + band) && high <= 1.0 + band;
-    let band = format_percent(objective.band);
-    let of_what =
-        if found.tolerance > objective.band { "a quarter of the effect" } else { "the band" };
-    let tolerance = format!("{} ({of_what})", format_percent(found.tolerance));
-    let change = format!(
-        "the ratio alone is {:.3} times the one side by side (interval {low:.3} to {high:.3})",
-        found.change.0
-    );
     let few = sample.len() < LEAST_REPLICATES;
     let unsure = change_is_unsure(&alone, together, objective.confidence);
-    (found.verdict, found.because) = match () {
-        () if few => (
-            Holding::NotShown,
-            format!(
-                "only {} pairs of stretches; nothing is claimed from fewer than {LEAST_REPLICATES}",
-                sample.len()
-            ),
-        ),
-        () if unsure => (Holding::NotShown, "too few replicates for this confidence".to_owned()),
-        () if within(objective.band) => (Holding::Holds, format!("{change}, within {band}")),
-        () if low > 1.0 || high < 1.0 => (Holding::DoesNotHold, change),
-        () if within(found.tolerance) => (
-            Holding::Holds,
-            format!("{change}: no difference is shown, and none beyond {tolerance} is left"),
-        ),
-        () => (
-            Holding::NotShown,
-            format!("{change}: no difference is shown, but one beyond {tolerance} is possible"),
-        ),
+    (found.verdict, found.because) = if few {
+        (Holding::NotShown, AloneReason::FewPairs)
+    } else if unsure {
+        (Holding::NotShown, AloneReason::LowConfidence)
+    } else if is_within(found.change.1, objective.band) {
+        (Holding::Holds, AloneReason::WithinBand)
+    } else if low > 1.0 || high < 1.0 {
+        (Holding::DoesNotHold, AloneReason::Changed)
+    } else if is_within(found.change.1, found.tolerance) {
+        (Holding::Holds, AloneReason::WithinTolerance)
+    } else {
+        (Holding::NotShown, AloneReason::BeyondTolerance)
     };
 }
 
-fn format_percent(share: f64) -> String {
-    format!("{} %", (share * 1e3).round() / 1e1)
+/// Returns true if an interval of ratios does not leave the band around 1.
+fn is_within((low, high): (f64, f64), band: f64) -> bool {
+    low >= 1.0 / (1.0 + band) && high <= 1.0 + band
 }
 
 /// Returns true if an interval is less certain than the study demands. Compares confidences as typed (0.95), not as
 /// rounded by the arithmetic before.
 fn change_is_unsure(alone: &Estimate, together: &Comparison, asked: f64) -> bool {
     alone.interval.confidence.min(together.confidence) < asked - 1e-12
-}
-
-/// Summarises the findings in one sentence.
-fn sentence(study: &Study, found: &AloneFindings) -> String {
-    let AloneFindings { arm, against, .. } = found;
-    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
-    let both = format!(
-        "{arm} against {against} {} alone, {} side by side ({confidence} % intervals)",
-        format_figure(found.alone),
-        format_figure(found.together)
-    );
-    let words = names::metric_words(found.metric);
-    match found.verdict {
-        Holding::Holds => {
-            format!("The ratio holds when only one arm runs at a time: by {words}, {both}.")
-        }
-        Holding::DoesNotHold => format!(
-            "The ratio does not hold when only one arm runs at a time: by {words}, {both}. Arms on this host \
-             disturb each other, so the figures above are not those of an arm alone."
-        ),
-        Holding::NotShown => format!(
-            "Whether the ratio holds when only one arm runs at a time could not be shown: by {words}, {both}; {}.",
-            found.because
-        ),
-        Holding::Invalid => format!(
-            "Whether the ratio of {arm} to {against} holds alone was not measured: {}.",
-            found.because
-        ),
-    }
-}
-
-fn format_figure(figure: (f64, (f64, f64))) -> String {
-    let (ratio, (low, high)) = figure;
-    format!("{ratio:.3} times ({low:.3} to {high:.3})")
 }
 
 #[cfg(test)]

@@ -5,10 +5,13 @@ mod capacity;
 mod effects;
 mod growth;
 mod headline;
+mod idle;
 mod limiter;
 mod limits;
 mod look;
+mod phases;
 mod published;
+mod rests;
 mod tails;
 mod times;
 mod verdict;
@@ -24,15 +27,18 @@ use crate::names;
 use crate::replicates::samples_needed;
 
 pub use crate::outcomes::UNANSWERED;
-pub use alone::AloneFindings;
+pub use alone::{AloneChoice, AloneFindings, AloneReason};
 pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
 pub use growth::{Bends, GrowthFindings, ResourceGrowth, Shape};
 pub use headline::{Headline, Incomplete};
+pub use idle::IdleLoad;
 pub use limiter::{LimiterFindings, Stretch};
 pub use limits::{Holding, LimitFindings};
 pub use look::AtLook;
+pub use phases::{FreshArms, PhaseChange, PhaseEvidence, TIME_WAIT_S};
 pub use published::*;
+pub use rests::{RestingActivity, RestingArm};
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
 pub use verdict::Verdict;
@@ -122,14 +128,6 @@ pub struct InertArm {
     pub whole: bool,
 }
 
-impl InertArm {
-    /// Returns the reasons why its levels change nothing.
-    pub fn why(&self) -> String {
-        let why: Vec<&str> = self.levels.iter().map(|level| &*level.why).collect();
-        why.join("; ")
-    }
-}
-
 /// Findings under one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -172,15 +170,16 @@ pub struct LoadFindings {
     /// before there were meters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_ups: Option<HoldUpFindings>,
-    /// Effect that only a longer measurement would have shown; empty if none is known.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub fresh: String,
-    /// Statement that nobody was busy under any arm, so that the connections were the limit; empty if somebody was.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub idle: String,
-    /// Sentences about arms that used CPU time or closed connections while another arm had the load.
+    /// Arms that only a longer measurement would have shown as they become; `None` if none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<FreshArms>,
+    /// Figures of the load if nobody was busy under any arm, so that the connections were the limit; `None` if somebody
+    /// was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<IdleLoad>,
+    /// Arms that used CPU time or closed connections while another arm had the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rests: Vec<String>,
+    pub rests: Vec<RestingArm>,
     /// Changes that did not take effect, according to the counter that shows their purpose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ineffective: Vec<Ineffective>,
@@ -222,33 +221,6 @@ impl LoadFindings {
         let mut all = self.comparisons.iter();
         all.find(|found| found.arm == arm && found.metric == metric)
     }
-}
-
-/// A lasting change of an arm during the measurement: from some block on its CPU time per request, or its rate, is on
-/// another level, and those of the other arms are not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PhaseChange {
-    /// The arm.
-    pub arm: String,
-    /// Metric that changed.
-    pub metric: Metric,
-    /// First block of the load after the change, counted from 0.
-    pub block: u32,
-    /// Time of the change, in seconds since the load began, without the pauses between sessions.
-    pub at_s: f64,
-    /// Median over the blocks since the previous change, or since the beginning: nanoseconds for the CPU time, requests
-    /// per second for the rate.
-    pub before: f64,
-    /// Median over the blocks after the change, up to the next one.
-    pub after: f64,
-    /// Probability of such a step if there is no change (p of Pettitt's test).
-    pub p: f64,
-    /// Other differences, in sockets or connections, in half a sentence; empty if there are none.
-    pub evidence: String,
-    /// Ratio to the arm that it is compared with, and its interval, before and after the change; `None` for the
-    /// baseline, and if there are too few blocks.
-    pub ratios: [Option<(f64, (f64, f64))>; 2],
 }
 
 /// A reason for doubt, with the number of trials that it concerns.

@@ -125,9 +125,9 @@ fn compared(run: &Run) -> Findings {
             let idle = Idle::of(&data, load);
             let compared = looks::compared(run, load, &mut comparer)
                 .unwrap_or_else(|| looks::held(&mut comparer, idle.as_ref()));
-            let idle_words = idle.map_or_else(String::new, |idle| idle.sentence());
+            let idle = idle.and_then(Idle::into_load);
             let (metrics, pairs) = (data.metrics(), &compared.pairs);
-            let rankings = ranking::rankings(study, &metrics, pairs, !idle_words.is_empty());
+            let rankings = ranking::rankings(study, &metrics, pairs, idle.is_some());
             let arms = figures::arms(run, &comparer);
             samples.extend(matrix::samples(run, load, &comparer, &compared.comparisons));
             LoadFindings {
@@ -136,7 +136,7 @@ fn compared(run: &Run) -> Findings {
                 slice_ns: data.slice_ns,
                 blocks: data.blocks.len() as u32,
                 blocks_used: data.blocks_used(),
-                rests: rests::sentences(run, &data, &arms),
+                rests: rests::find(run, &data, &arms),
                 ineffective: effects::ineffective(run, load, &arms),
                 arms,
                 comparisons: compared.comparisons,
@@ -148,7 +148,7 @@ fn compared(run: &Run) -> Findings {
                 phases: phases::changes(run, &mut comparer),
                 fresh: phases::fresh(&data),
                 hold_ups: comparer.values.hold_ups,
-                idle: idle_words,
+                idle,
                 validity,
                 reasons,
                 left_out: headline::left_out(&data),

@@ -185,7 +185,7 @@ pub(crate) fn control(study: &Study, loads: &mut [LoadFindings]) {
         }
         correct(study, of_same);
         for cell in cells {
-            let is_idle = !cell.idle.is_empty();
+            let is_idle = cell.idle.is_some();
             copy_from_pairs(cell);
             cell.rankings = ranking::rankings(study, &cell.metrics, &cell.pairs, is_idle);
         }

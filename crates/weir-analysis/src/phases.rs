@@ -16,8 +16,7 @@ use weir_stats::{change_point, excursions, hodges_lehmann, qn};
 use crate::blocks::LoadData;
 use crate::compare::Comparer;
 use crate::figures::Clock;
-use crate::findings::PhaseChange;
-use crate::names;
+use crate::findings::{FreshArms, PhaseChange, PhaseEvidence, TIME_WAIT_S};
 use crate::outcomes::sum;
 
 /// Probability of a false alarm per arm and metric. Small, because every arm is tested with two metrics.
@@ -30,8 +29,6 @@ const BEYOND_NOISE: f64 = 2.0;
 const SHORTEST: usize = 4;
 /// Number of connections in TIME_WAIT from which on they are mentioned.
 const LEAST_TIME_WAIT: u64 = 1_000;
-/// Seconds for which ports of ended connections are kept: TCP_TIMEWAIT_LEN of Linux, a constant.
-const TIME_WAIT_S: f64 = 60.0;
 
 /// Finds the changes of all arms under a load, in order of time.
 pub(crate) fn changes(run: &Run, comparer: &mut Comparer<'_>) -> Vec<PhaseChange> {
@@ -220,39 +217,46 @@ fn ratio(
     enough.then_some((hodges_lehmann(&ratios)?.exp(), (interval.low.exp(), interval.high.exp())))
 }
 
-/// Describes other differences before and after a change.
-fn evidence(run: &Run, data: &LoadData<'_>, arm: usize, phases: [&[usize]; 2]) -> String {
-    let [before, after] = phases.map(|blocks| -> Vec<&TrialRecord> {
+/// Returns other differences before and after a change.
+fn evidence(
+    run: &Run,
+    data: &LoadData<'_>,
+    arm: usize,
+    phases: [&[usize]; 2],
+) -> Vec<PhaseEvidence> {
+    let phases = phases.map(|blocks| -> Vec<&TrialRecord> {
         blocks.iter().filter_map(|block| data.usable(*block, arm)).collect()
     });
     let mut differences = Vec::new();
-    let waiting = [&before, &after].map(|trials| typical_time_wait(trials));
-    if let [Some(then), Some(now)] = waiting
-        && then.max(now) >= LEAST_TIME_WAIT
-        && then.abs_diff(now) * 5 > then.max(now)
+    if let [Some(before), Some(after)] = phases.each_ref().map(|trials| typical_time_wait(trials))
+        && before.max(after) >= LEAST_TIME_WAIT
+        && before.abs_diff(after) * 5 > before.max(after)
     {
-        let ports = describe_ports(run, &data.study.arms[arm].name);
-        differences.push(format!(
-            "its namespace kept {} ended connections in TIME_WAIT, {} before{ports}",
-            names::count(now),
-            names::count(then)
-        ));
+        let local_ports = local_ports(run, &data.study.arms[arm].name);
+        differences.push(PhaseEvidence::TimeWait { before, after, local_ports });
     }
-    type Counter = fn(&SliceRecord) -> u64;
-    let counts: [(&str, Counter); 2] = [
-        ("connections to the origin server", |slice| slice.origin_connects),
-        ("connections of the generator's opened again", |slice| slice.reconnects),
-    ];
-    for (name, field) in counts {
-        let [then, now] = [&before, &after].map(|trials| {
-            let requests = sum(trials.iter().copied(), |slice| slice.completed_whole);
-            sum(trials.iter().copied(), field) / requests.max(1.0)
-        });
-        if (then - now).abs() > 0.1 * then.max(now).max(0.01) {
-            differences.push(format!("{name} were {now:.2} for each request, {then:.2} before"));
-        }
+    let [before, after] = per_request(&phases, |slice| slice.origin_connects);
+    if differs(before, after) {
+        differences.push(PhaseEvidence::OriginConnections { before, after });
     }
-    differences.join("; ")
+    let [before, after] = per_request(&phases, |slice| slice.reconnects);
+    if differs(before, after) {
+        differences.push(PhaseEvidence::Reconnections { before, after });
+    }
+    differences
+}
+
+/// Returns a count of both phases, divided by the number of requests.
+fn per_request(phases: &[Vec<&TrialRecord>; 2], count: fn(&SliceRecord) -> u64) -> [f64; 2] {
+    phases.each_ref().map(|trials| {
+        let requests = sum(trials.iter().copied(), |slice| slice.completed_whole);
+        sum(trials.iter().copied(), count) / requests.max(1.0)
+    })
+}
+
+/// Returns true if a number per request differs by more than a tenth.
+fn differs(before: f64, after: f64) -> bool {
+    (before - after).abs() > 0.1 * before.max(after).max(0.01)
 }
 
 fn typical_time_wait(trials: &[&TrialRecord]) -> Option<u64> {
@@ -270,8 +274,8 @@ fn most(slice: &SliceRecord) -> Option<u64> {
         .max()
 }
 
-/// Returns "; it has 28,232 local ports, …": the number of ports that the arm's namespace had for its own connections.
-fn describe_ports(run: &Run, arm: &str) -> String {
+/// Returns the number of ports that an arm's namespace has for its own connections; `None` if it is not known.
+fn local_ports(run: &Run, arm: &str) -> Option<u64> {
     let range = run
         .records
         .iter()
@@ -280,38 +284,21 @@ fn describe_ports(run: &Run, arm: &str) -> String {
             _ => None,
         })
         .filter_map(|proxy| proxy.effective.get("net.ipv4.ip_local_port_range"))
-        .next_back();
-    let count = range.and_then(|range| {
-        let mut ends = range.split_ascii_whitespace().map(str::parse::<u64>);
-        let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
-        Some((high.checked_sub(low)? + 1, range))
-    });
-    count.map_or_else(String::new, |(ports, _)| {
-        format!(
-            "; it has {} local ports, and connect(2) tries those of one parity first, so half of them taken is \
-             a search of all",
-            names::count(ports)
-        )
-    })
+        .next_back()?;
+    let mut ends = range.split_ascii_whitespace().map(str::parse::<u64>);
+    let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
+    Some(high.checked_sub(low)? + 1)
 }
 
-/// Returns a sentence about an effect that only a longer measurement shows: TIME_WAIT connections had not yet begun to
-/// expire.
-pub(crate) fn fresh(data: &LoadData<'_>) -> String {
-    let seconds = span(data);
+/// Returns the arm with the most connections in TIME_WAIT, if the load was too short for them to expire.
+pub(crate) fn fresh(data: &LoadData<'_>) -> Option<FreshArms> {
+    let lasted_s = span(data);
     let arms = (0..data.study.arms.len()).filter_map(|arm| {
         let most = data.usable_of(arm).flat_map(|trial| &trial.slices).filter_map(most).max()?;
         (most >= LEAST_TIME_WAIT).then_some((most, arm))
     });
-    let Some((most, arm)) = arms.max().filter(|_| seconds < TIME_WAIT_S) else {
-        return String::new();
-    };
-    let name = &data.study.arms[arm].name;
-    format!(
-        "Arms were seen fresh: the load lasted {seconds:.0} s, and ended connections keep their ports for \
-         {TIME_WAIT_S:.0} s (up to {} in TIME_WAIT, {name}); more than twice that long shows what they do later.",
-        names::count(most)
-    )
+    let (time_wait, arm) = arms.max().filter(|_| lasted_s < TIME_WAIT_S)?;
+    Some(FreshArms { lasted_s, arm: data.study.arms[arm].name.clone(), time_wait })
 }
 
 /// Returns the time from the first slice to the last, seconds.

@@ -169,7 +169,8 @@ impl<'a> Judge<'a> {
     ) -> (PublishedVerdict, String) {
         let mut inert = self.inert.iter();
         if let Some(inert) = inert.find(|inert| inert.arm == arm && inert.whole) {
-            return (PublishedVerdict::Inert, inert.why());
+            let why: Vec<&str> = inert.levels.iter().map(|level| &*level.why).collect();
+            return (PublishedVerdict::Inert, why.join("; "));
         }
         let (verdict, because) = compare(kind, theirs, ours, self.study.objective.band);
         match (verdict, self.published.dated.get(arm)) {

@@ -1,5 +1,4 @@
-//! Remarks on properties of the network and the hosts, before the first trial, that would spoil the figures; one
-//! sentence each.
+//! Properties of the network and the hosts, before the first trial, that would spoil the figures.
 //!
 //! `weir doctor` judges settings of a proxy's host for a load. This module is not about settings of the kernel or the
 //! proxy, so the two do not overlap.
@@ -20,11 +19,111 @@ const STANDS_STILL: f64 = 0.05;
 /// their edges.
 const CLOCK_ERROR_NS: u64 = 5_000_000;
 /// Governor that leaves the frequency alone (kernel Documentation/admin-guide/pm/cpufreq.rst).
-const STEADY: &str = "performance";
+pub const STEADY_GOVERNOR: &str = "performance";
+
+/// A property of the network or of a host that would spoil the figures.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SurroundingsRemark {
+    /// A load plans nearly as much as one connection from the proxy to the generator carried before the first trial.
+    LinkNearLimit {
+        /// Name of the load.
+        load: String,
+        /// Content of the planned answers, bytes per second.
+        planned_bytes_per_s: f64,
+        /// Content that one connection carried, bytes per second.
+        carried_bytes_per_s: f64,
+    },
+    /// A governor changes the frequency of CPUs.
+    Governor {
+        /// Name of the host.
+        host: String,
+        /// Name of the governor.
+        governor: String,
+        /// CPUs that it governs.
+        cpus: CpuSet,
+    },
+    /// The proxy and another role have different threads of the same cores.
+    SharedCores {
+        /// Name of the host.
+        host: String,
+        /// The other role.
+        peer: LinkEnd,
+        /// Threads of each of these cores.
+        cores: Vec<CpuSet>,
+    },
+    /// The proxy and another role are at different NUMA nodes.
+    CrossedNodes {
+        /// Name of the host.
+        host: String,
+        /// The other role.
+        peer: LinkEnd,
+        /// NUMA nodes of the proxy.
+        proxy_nodes: BTreeSet<u32>,
+        /// NUMA nodes of the other role.
+        peer_nodes: BTreeSet<u32>,
+    },
+    /// The CPUs of a role are at several NUMA nodes.
+    SeveralNodes {
+        /// Name of the host.
+        host: String,
+        /// The role.
+        role: LinkEnd,
+        /// CPUs of the role.
+        cpus: CpuSet,
+        /// Their NUMA nodes.
+        nodes: BTreeSet<u32>,
+    },
+    /// Interrupts of a network card burden some of a role's CPUs more than others.
+    CardInterrupts {
+        /// Name of the host.
+        host: String,
+        /// Name of the card.
+        card: String,
+        /// CPUs to which its interrupts go.
+        interrupts: CpuSet,
+        /// The role.
+        role: LinkEnd,
+        /// CPUs of the role.
+        cpus: CpuSet,
+    },
+    /// A network card is at another NUMA node than a role's CPUs.
+    FarCard {
+        /// Name of the host.
+        host: String,
+        /// Name of the card.
+        card: String,
+        /// NUMA node of the card.
+        card_node: u32,
+        /// The role.
+        role: LinkEnd,
+        /// NUMA nodes of the role's CPUs.
+        nodes: BTreeSet<u32>,
+    },
+    /// Other processes or the hypervisor held up a role's CPUs before the first trial.
+    HeldUp {
+        /// Name of the host.
+        host: String,
+        /// The role.
+        role: LinkEnd,
+        /// CPUs of the role.
+        cpus: CpuSet,
+        /// Share of the time of all these CPUs, 0..1.
+        share: f64,
+        /// Time for which they were watched, nanoseconds.
+        watched_ns: u64,
+    },
+    /// The clock of a host is not known well enough.
+    UncertainClock {
+        /// Name of the host.
+        host: String,
+        /// Error of the clock, nanoseconds.
+        error_ns: u64,
+    },
+}
 
 /// Returns the remarks that a reader of the figures must know.
-pub fn remarks(found: &Surroundings, cpus: &CpuRoles, study: &Study) -> Vec<String> {
-    let mut remarks: Vec<String> =
+pub fn remarks(found: &Surroundings, cpus: &CpuRoles, study: &Study) -> Vec<SurroundingsRemark> {
+    let mut remarks: Vec<SurroundingsRemark> =
         study.loads.iter().filter_map(|load| near_limit(found, load, study)).collect();
     for record in &found.hosts {
         Host { record, cpus }.judge(&mut remarks);
@@ -52,15 +151,13 @@ fn planned(load: &LoadSpec, study: &Study) -> Option<f64> {
     (rate > 0.0).then_some(rate * size as f64)
 }
 
-fn near_limit(found: &Surroundings, load: &LoadSpec, study: &Study) -> Option<String> {
-    let (planned, name) = (planned(load, study)?, &load.name);
-    let carried = found.proxy_to_generator_bytes_per_s()?;
-    (planned > NEAR * carried).then(|| {
-        let [planned, carried] = [planned / 1e6, carried / 1e6];
-        format!(
-            "load `{name}` plans answers of {planned:.0} MB/s, and one connection from the proxy to the generator carried \
-             {carried:.0} MB/s before the first trial: the network may be the limit"
-        )
+fn near_limit(found: &Surroundings, load: &LoadSpec, study: &Study) -> Option<SurroundingsRemark> {
+    let planned_bytes_per_s = planned(load, study)?;
+    let carried_bytes_per_s = found.proxy_to_generator_bytes_per_s()?;
+    (planned_bytes_per_s > NEAR * carried_bytes_per_s).then(|| SurroundingsRemark::LinkNearLimit {
+        load: load.name.clone(),
+        planned_bytes_per_s,
+        carried_bytes_per_s,
     })
 }
 
@@ -71,13 +168,15 @@ struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    fn judge(&self, remarks: &mut Vec<String>) {
-        let (facts, host) = (&self.record.facts, &self.record.host);
-        for (governor, cpus) in facts.governors.iter().filter(|(name, _)| *name != STEADY) {
-            remarks.push(format!(
-                "the governor `{governor}` changes the frequency of CPU {cpus} of {host}: rates and CPU time per request \
-                 follow it (`cpupower -c {cpus} frequency-set -g {STEADY}`)"
-            ));
+    fn judge(&self, remarks: &mut Vec<SurroundingsRemark>) {
+        let facts = &self.record.facts;
+        for (governor, cpus) in facts.governors.iter().filter(|(name, _)| *name != STEADY_GOVERNOR)
+        {
+            remarks.push(SurroundingsRemark::Governor {
+                host: self.name(),
+                governor: governor.clone(),
+                cpus: cpus.clone(),
+            });
         }
         let proxy = self.roles().find(|(role, _)| *role == LinkEnd::Proxy);
         // It exchanges bytes with each of them, and is what is measured.
@@ -90,21 +189,21 @@ impl<'a> Host<'a> {
         for (role, cpus) in self.distinct_roles() {
             let nodes = self.nodes_of(cpus);
             if nodes.len() > 1 {
-                let nodes = numbers(&nodes);
-                remarks.push(format!(
-                    "the {role}'s CPUs {cpus} are at NUMA nodes {nodes} of {host}: memory is slower from one to another"
-                ));
+                let (host, cpus) = (self.name(), cpus.clone());
+                remarks.push(SurroundingsRemark::SeveralNodes { host, role, cpus, nodes });
             }
             remarks.extend(facts.cards.iter().flat_map(|card| self.card(card, role, cpus)));
-            remarks.extend(self.stands_still(role, cpus));
+            remarks.extend(self.held_up(role, cpus));
         }
-        let error = self.record.clock.map_or(0, |(_, error)| error);
-        if error > CLOCK_ERROR_NS {
-            let ms = error as f64 / 1e6;
-            remarks.push(format!(
-                "the clock of {host} is known to {ms:.0} ms only: its counters may belong to other slices"
-            ));
+        let error_ns = self.record.clock.map_or(0, |(_, error)| error);
+        if error_ns > CLOCK_ERROR_NS {
+            remarks.push(SurroundingsRemark::UncertainClock { host: self.name(), error_ns });
         }
+    }
+
+    /// Returns the name of the host.
+    fn name(&self) -> String {
+        self.record.host.clone()
     }
 
     /// Returns the roles on this host, with their CPUs.
@@ -139,61 +238,62 @@ impl<'a> Host<'a> {
     }
 
     /// Returns a remark about cores that two roles share through different CPUs. Shared CPUs are reported elsewhere.
-    fn shared_cores(&self, proxy: &CpuSet, (role, own): (LinkEnd, &CpuSet)) -> Option<String> {
+    fn shared_cores(
+        &self,
+        proxy: &CpuSet,
+        (peer, cpus): (LinkEnd, &CpuSet),
+    ) -> Option<SurroundingsRemark> {
         let cores = self.record.facts.siblings.iter().filter(|core| {
-            let (a, b) = (core.shared_with(proxy), core.shared_with(own));
+            let (a, b) = (core.shared_with(proxy), core.shared_with(cpus));
             !a.is_empty() && !b.is_empty() && !a.iter().any(|cpu| b.contains(cpu))
         });
-        let cores: Vec<String> = cores.map(|core| format!("CPU {core}")).collect();
-        (!cores.is_empty()).then(|| {
-            format!(
-                "proxy and {role} share cores of {}: {} are threads of one core each, so either is slower while the other \
-                 is busy",
-                self.record.host,
-                crate::listed(&cores)
-            )
-        })
+        let cores: Vec<CpuSet> = cores.cloned().collect();
+        let host = self.name();
+        (!cores.is_empty()).then_some(SurroundingsRemark::SharedCores { host, peer, cores })
     }
 
-    fn crossed_nodes(&self, proxy: &CpuSet, (role, own): (LinkEnd, &CpuSet)) -> Option<String> {
-        let (a, b) = (self.nodes_of(proxy), self.nodes_of(own));
-        (!a.is_empty() && !b.is_empty() && a.is_disjoint(&b)).then(|| {
-            format!(
-                "proxy and {role} are at different NUMA nodes of {} ({} and {}): all bytes between them cross",
-                self.record.host,
-                numbers(&a),
-                numbers(&b)
-            )
+    fn crossed_nodes(
+        &self,
+        proxy: &CpuSet,
+        (peer, cpus): (LinkEnd, &CpuSet),
+    ) -> Option<SurroundingsRemark> {
+        let (proxy_nodes, peer_nodes) = (self.nodes_of(proxy), self.nodes_of(cpus));
+        let are_known = !proxy_nodes.is_empty() && !peer_nodes.is_empty();
+        (are_known && proxy_nodes.is_disjoint(&peer_nodes)).then(|| {
+            SurroundingsRemark::CrossedNodes { host: self.name(), peer, proxy_nodes, peer_nodes }
         })
     }
 
     /// Returns remarks about a network card whose interrupts burden some of a role's CPUs more than others, or that is
     /// at another node.
-    fn card(&self, card: &CardFacts, role: LinkEnd, cpus: &CpuSet) -> Vec<String> {
-        let (host, name, mut remarks) = (&self.record.host, &card.name, Vec::new());
-        let served = card.interrupts.as_ref().filter(|served| {
-            let shared = served.shared_with(cpus).len();
-            let burdens = shared < cpus.cpus().len() || served.cpus().len() == 1;
-            !card.spreads && shared > 0 && burdens
-        });
-        remarks.extend(served.map(|served| {
-            format!(
-                "interrupts of {name} on {host} go to CPU {served}, and the {role} has CPU {cpus}: packets take time of \
-                 some of its CPUs alone (use more queues, RPS, or separate CPUs)"
-            )
-        }));
+    fn card(&self, card: &CardFacts, role: LinkEnd, cpus: &CpuSet) -> Vec<SurroundingsRemark> {
+        let mut remarks = Vec::new();
+        if let Some(interrupts) = &card.interrupts {
+            let shared = interrupts.shared_with(cpus).len();
+            let burdens = shared < cpus.cpus().len() || interrupts.cpus().len() == 1;
+            if !card.spreads && shared > 0 && burdens {
+                remarks.push(SurroundingsRemark::CardInterrupts {
+                    host: self.name(),
+                    card: card.name.clone(),
+                    interrupts: interrupts.clone(),
+                    role,
+                    cpus: cpus.clone(),
+                });
+            }
+        }
         let nodes = self.nodes_of(cpus);
-        remarks.extend(card.node.filter(|node| !nodes.is_empty() && !nodes.contains(node)).map(|node| {
-            format!(
-                "{name} is at NUMA node {node} of {host}, and the {role}'s CPUs are at {}: all its packets cross",
-                numbers(&nodes)
-            )
-        }));
+        if let Some(card_node) = card.node
+            && !nodes.is_empty()
+            && !nodes.contains(&card_node)
+        {
+            let (host, card) = (self.name(), card.name.clone());
+            remarks.push(SurroundingsRemark::FarCard { host, card, card_node, role, nodes });
+        }
         remarks
     }
 
-    fn stands_still(&self, role: LinkEnd, cpus: &CpuSet) -> Option<String> {
-        let (facts, host) = (&self.record.facts, &self.record.host);
+    fn held_up(&self, role: LinkEnd, cpus: &CpuSet) -> Option<SurroundingsRemark> {
+        let facts = &self.record.facts;
         let held_up = match role {
             LinkEnd::Generator => facts.held_up.generator,
             LinkEnd::Proxy => facts.held_up.proxy,
@@ -201,117 +301,12 @@ impl<'a> Host<'a> {
         }?;
         let watched = facts.watched_ns as f64 * cpus.cpus().len() as f64;
         let share = held_up.late_ns.saturating_add(held_up.others_ns) as f64 / watched.max(1.0);
-        (share > STANDS_STILL).then(|| {
-            format!(
-                "the {role}'s CPU {cpus} of {host} was held up for {:.0} % of {:.1} s before the first trial, by other \
-                 processes or the hypervisor: high quantiles will show it",
-                share.min(1.0) * 100.0,
-                facts.watched_ns as f64 / 1e9
-            )
+        (share > STANDS_STILL).then(|| SurroundingsRemark::HeldUp {
+            host: self.name(),
+            role,
+            cpus: cpus.clone(),
+            share: share.min(1.0),
+            watched_ns: facts.watched_ns,
         })
-    }
-}
-
-fn numbers(nodes: &BTreeSet<u32>) -> String {
-    let numbers: Vec<String> = nodes.iter().map(u32::to_string).collect();
-    crate::listed(&numbers)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-    use weir_model::fixture::{self, arm};
-    use weir_model::study::{ArmRole, StudyArrivals};
-
-    use super::*;
-
-    fn remarks_on(found: &Value, study: &Study) -> Vec<String> {
-        let cpus = json!({"generator": "0", "origin": "1", "proxy": "2-3"});
-        let surroundings = serde_json::from_value(found.clone()).unwrap();
-        remarks(&surroundings, &serde_json::from_value(cpus).unwrap(), study)
-    }
-
-    /// Asserts that each remark contains its expected words, and that there are no others.
-    #[track_caller]
-    fn expect(found: &Value, study: &Study, expected: &[&str]) {
-        let remarks = remarks_on(found, study);
-        assert_eq!(remarks.len(), expected.len(), "{found}: {remarks:?}");
-        for (remark, words) in remarks.iter().zip(expected) {
-            let has_all = words.split('|').all(|words| remark.contains(words));
-            assert!(has_all, "{found}: {remark} instead of {words}");
-        }
-    }
-
-    fn card(interrupts: &str, spreads: bool) -> Value {
-        json!({"name": "eth0", "queues": [1, 1], "interrupts": interrupts, "spreads": spreads})
-    }
-
-    fn held_up(late_ns: u64, others_ns: u64) -> Value {
-        json!({"proxy": {"times": 1, "late_ns": late_ns, "others_ns": others_ns}})
-    }
-
-    #[test]
-    fn what_spoils_figures_is_said_and_nothing_else() {
-        let far_card = json!({"nodes": {"0": "0-3", "1": "4-7"}, "cards": [{"name": "eth0", "queues": [1, 1], "node": 1}]});
-        #[rustfmt::skip]
-        let hosts: [(Value, &[&str]); 19] = [
-            (json!({}), &[]),
-            (json!({"governors": {"performance": "0-3"}}), &[]),
-            (json!({"governors": {"performance": "0-1", "powersave": "2-3"}}), &["`powersave`|CPU 2-3|cpupower -c 2-3"]),
-            (json!({"siblings": ["0,2", "1,3"]}), &["proxy and generator share cores|CPU 0,2", "origin server|CPU 1,3"]),
-            // Its own pair, and one of generator and origin server, which affects all arms alike.
-            (json!({"siblings": ["2-3", "0-1"]}), &[]),
-            (json!({"nodes": {"0": "0-3"}}), &[]),
-            (json!({"nodes": {"0": "0-2", "1": "3"}}), &["proxy's CPUs 2-3|0 and 1"]),
-            (json!({"nodes": {"0": "0-1", "1": "2-3"}}), &["proxy and generator", "proxy and origin server"]),
-            (json!({"cards": [card("3", false)]}), &["eth0|CPU 3|proxy has CPU 2-3"]),
-            (json!({"cards": [card("3", true)]}), &[]),
-            (json!({"cards": [card("4-7", false)]}), &[]),
-            // All CPUs alike.
-            (json!({"cards": [card("0-3", false)]}), &[]),
-            (json!({"cards": [card("0", false)]}), &["generator has CPU 0"]),
-            (far_card, &["generator's CPUs", "proxy's CPUs", "origin server's CPUs"]),
-            // Two CPUs, so this is of 400 ms.
-            (json!({"watched_ns": 200_000_000, "held_up": held_up(10_000_000, 9_000_000)}), &[]),
-            (json!({"watched_ns": 200_000_000, "held_up": held_up(20_000_000, 60_000_000)}), &["proxy's CPU 2-3|20 %"]),
-            (json!({"held_up": {}}), &[]),
-            (json!({"unmeasured": [{"what": "NUMA nodes", "why": "not there"}]}), &[]),
-            (json!({"watched_ns": 200_000_000}), &[]),
-        ];
-        let study = fixture::study(Vec::new());
-        for (facts, expected) in hosts {
-            let host =
-                json!({"host": "h", "roles": ["generator", "proxy", "origin"], "facts": facts});
-            expect(&json!({"hosts": [host]}), &study, expected);
-        }
-        for (error, expected) in [(CLOCK_ERROR_NS, &[][..]), (30_000_000, &["clock of far|30 ms"])]
-        {
-            let host = json!({"host": "far", "roles": [], "clock": [7, error], "facts": {}});
-            expect(&json!({"hosts": [host]}), &study, expected);
-        }
-    }
-
-    #[test]
-    fn a_load_that_plans_nearly_what_the_link_carried_is_said() {
-        let rate = StudyArrivals::Constant;
-        #[rustfmt::skip]
-        let cases: [(_, _, f64, &[&str]); 5] = [
-            (rate(1_000.0), Some(1_000_000), 1.2e9, &["load `wide`|1000 MB/s|1200 MB/s"]),
-            (rate(1_000.0), Some(1_000_000), 2e9, &[]),
-            // The origin server's answers are small.
-            (rate(1_000.0), None, 1e6, &[]),
-            (rate(10_000.0), None, 1e6, &["1 MB/s"]),
-            (StudyArrivals::Closed, Some(1_000_000), 1.0, &[]),
-        ];
-        for (arrivals, size, back, expected) in cases {
-            let mut study = fixture::study(vec![arm("stock", ArmRole::Baseline, &[])]);
-            study.origin.size = 100;
-            study.loads = vec![fixture::load("wide", arrivals)];
-            study.loads[0].size = size;
-            let trips = json!({"by": "echo", "count": 1, "p50_ns": 1, "p99_ns": 1});
-            let back = json!({"bytes_per_s": back, "cpus": 1.0});
-            let link = json!({"from": "generator", "to": "proxy", "peer": "", "trips": trips, "back": back});
-            expect(&json!({"links": [link]}), &study, expected);
-        }
     }
 }

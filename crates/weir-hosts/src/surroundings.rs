@@ -66,7 +66,9 @@ impl Around<'_> {
             surroundings.unmeasured.push(Unmeasured::new(links, why));
         }
         let spoilt = weir_analysis::surroundings::remarks(&surroundings, self.roles, self.study);
-        (surroundings, spoilt.into_iter().map(Remark::of_run).collect())
+        let texts = spoilt.iter().map(weir_sentences::describe_surroundings);
+        let remarks = texts.map(Remark::of_run).collect();
+        (surroundings, remarks)
     }
 
     /// Returns the hosts of a role, each of which has a link of its own to the next role.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use weir_model::study::Settings;
 
 use crate::grammar::{first_number, last_number};
@@ -49,18 +49,34 @@ impl Constraint {
 }
 
 impl Parameter {
-    /// Returns, as a clause, why the parameter has no effect when other settings have these levels. `None` if nothing
-    /// hinders it.
-    pub fn hindrance(&self, level_of: impl Fn(&str) -> Option<String>) -> Option<String> {
+    /// Returns the setting that keeps the parameter from having an effect when other settings have these levels. `None`
+    /// if nothing hinders it.
+    pub fn hindrance(&self, level_of: impl Fn(&str) -> Option<String>) -> Option<Hindrance> {
         self.constraints.iter().find_map(|constraint| {
             let Rule::NotWith { setting, levels } = &constraint.rule else {
                 return None;
             };
             let level = level_of(setting).filter(|level| levels.contains(level))?;
             let is_for_all = constraint.only.is_empty();
-            is_for_all.then(|| format!("{setting} is {level}, and {}", constraint.because))
+            is_for_all.then(|| Hindrance {
+                id: setting.clone(),
+                level,
+                because: constraint.because.clone(),
+            })
         })
     }
+}
+
+/// A setting whose level keeps a parameter from having an effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Hindrance {
+    /// Id of the setting.
+    pub id: String,
+    /// Its level.
+    pub level: String,
+    /// The catalog's reason, as a clause.
+    pub because: String,
 }
 
 /// A condition that a setting must fulfil.

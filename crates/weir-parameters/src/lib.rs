@@ -33,7 +33,8 @@ mod workload;
 
 pub use catalog::Catalog;
 pub use constraint::{
-    ClientLimits, Conflict, Constraint, DescriptorLimits, Limit, Means, Rule, Severity, Unsaid,
+    ClientLimits, Conflict, Constraint, DescriptorLimits, Hindrance, Limit, Means, Rule, Severity,
+    Unsaid,
 };
 pub use controller::Controller;
 pub use default::{DefaultLevel, Defaults};

@@ -85,7 +85,7 @@ impl CheckAlone {
         let remaining = planned.pairs.saturating_sub(done) * 2;
         let begun = Announcement::AloneBegun {
             arms: both.map(|arm| arms[arm].name.clone()),
-            why: choice.why.clone(),
+            why: weir_sentences::explain_choice(choice.why, self.study.objective.metric),
             stretches: remaining,
             length: stretch_length(&self.study, load, slice, planned.blocks) * remaining,
         };
@@ -126,7 +126,7 @@ impl CheckAlone {
             load: choice.load.clone(),
             phase: Phase::Alone,
             decision: format!("measure {} and {} one at a time", choice.against, choice.arm),
-            because: choice.why.clone(),
+            because: weir_sentences::explain_choice(choice.why, self.study.objective.metric),
         }
     }
 }

@@ -5,14 +5,17 @@ mod proxies;
 mod tail;
 
 use weir_analysis::findings::{
-    Comparison, Findings, Holding, Ineffective, InertArm, LimitFindings, LoadFindings, MisreadArm,
-    UNANSWERED, Verdict,
+    Comparison, Findings, Holding, InertArm, LimitFindings, LoadFindings, UNANSWERED, Verdict,
 };
 use weir_analysis::{are_different_proxies, are_steps};
 use weir_model::study::{ArmRole, Metric, Study};
 
+use crate::alone::describe_alone;
+use crate::effects::{describe_ineffective, describe_misread, explain_inert};
 use crate::names::{capitalize, find_arm, join_names, metric_words};
 use crate::numbers::{self, ms};
+use crate::phases::{describe_changes, describe_fresh_arms};
+use crate::rests::describe_resting_arm;
 
 /// Maximum number of names that are listed; more are counted instead.
 const NAMES_LISTED: usize = 3;
@@ -25,67 +28,72 @@ pub fn answer(study: &Study, findings: &Findings) -> String {
     if let Some(capacity) = &findings.capacity {
         return weir_analysis::capacity::summary(capacity);
     }
-    let of_loads = of_loads(study, findings);
+    let of_loads = describe_loads(study, findings);
     let between = if of_loads.contains('\n') { "\n" } else { " " };
-    let misread = findings.misread.iter().map(MisreadArm::sentence);
-    let alone = findings.alone.iter().map(|found| found.words.clone());
+    let misread = findings.misread.iter().map(describe_misread);
+    let alone = findings.alone.iter().map(|found| describe_alone(study, found));
     let sentences = std::iter::once(of_loads).chain(misread).chain(alone);
     sentences.collect::<Vec<_>>().join(between)
 }
 
 /// Answers from the findings under each load. A second sentence warns if two equal arms came out as different.
-fn of_loads(study: &Study, findings: &Findings) -> String {
+fn describe_loads(study: &Study, findings: &Findings) -> String {
     let Findings { inert, complete, .. } = findings;
     let (metric, complete) = (study.objective.metric, *complete);
     let answering = findings.loads.iter().filter(|load| load.metrics.contains(&metric));
     let answering: Vec<&LoadFindings> = answering.filter(|load| load.blocks > 0).collect();
-    if let Some(text) = one_arm_under_many(study, &answering) {
-        return with_end(text, complete);
+    if let Some(text) = describe_one_arm(study, &answering) {
+        return append_end(text, complete);
     }
     let mut text: Vec<String> = Vec::new();
-    let groups = matrix::groups(study, &answering);
+    let groups = matrix::group_loads(study, &answering);
     for loads in &groups {
         match loads[..] {
-            [load] => text.push(of_load(study, load, inert, groups.len() > 1)),
-            _ => text.push(matrix::sentence(study, (loads, &findings.pooled), inert)),
+            [load] => text.push(describe_load(study, load, inert, groups.len() > 1)),
+            _ => text.push(matrix::describe_matrix(study, (loads, &findings.pooled), inert)),
         }
     }
     if text.is_empty() {
         return "Nothing was measured that answers the question.".to_owned();
     }
-    with_end(text.join("\n"), complete)
+    append_end(text.join("\n"), complete)
 }
 
 /// Returns the sentences about one load.
-fn of_load(study: &Study, load: &LoadFindings, inert: &[InertArm], one_of_many: bool) -> String {
-    let under = if one_of_many { format!("Under the load {}: ", load.load) } else { String::new() };
-    let limits = within(study, load);
+fn describe_load(
+    study: &Study,
+    load: &LoadFindings,
+    inert: &[InertArm],
+    is_one_of_many: bool,
+) -> String {
+    let under =
+        if is_one_of_many { format!("Under the load {}: ", load.load) } else { String::new() };
+    let limits = describe_limits(study, load);
     // An arm that is alone is compared with nothing.
-    let compared = if load.comparisons.is_empty() && !limits.is_empty() {
-        String::new()
+    let comparisons = if load.comparisons.is_empty() && limits.is_some() {
+        None
     } else {
-        proxies::ranked(study, load).unwrap_or_else(|| sentence(study, load, inert))
+        let ranking = proxies::describe_ranking(study, load);
+        Some(ranking.unwrap_or_else(|| describe_comparisons(study, load, inert)))
     };
-    let both: Vec<String> =
-        [limits, compared].into_iter().filter(|sentence| !sentence.is_empty()).collect();
-    let text = format!("{under}{}", both.join(" "));
-    let idle = if load.idle.is_empty() { "" } else { CONNECTIONS_LIMIT };
-    let noted = [load.fresh.clone(), idle.to_owned()].into_iter();
-    std::iter::once(text)
-        .chain(tail::hidden(study, load))
-        .chain(unanswered(load))
-        .chain(changed(load))
-        .chain(noted.filter(|note| !note.is_empty()))
-        .chain(early(load))
-        .chain(load.ineffective.iter().map(Ineffective::sentence))
-        .chain(load.rests.iter().cloned())
-        .chain(warning(study, load))
-        .collect::<Vec<String>>()
-        .join(" ")
+    let sentences: Vec<String> = limits
+        .into_iter()
+        .chain(comparisons)
+        .chain(tail::describe_hidden_tail(study, load))
+        .chain(describe_unanswered(load))
+        .chain(describe_changes(&load.phases))
+        .chain(load.fresh.as_ref().map(describe_fresh_arms))
+        .chain(load.idle.as_ref().map(|_| CONNECTIONS_LIMIT.to_owned()))
+        .chain(describe_early_end(load))
+        .chain(load.ineffective.iter().map(describe_ineffective))
+        .chain(load.rests.iter().map(describe_resting_arm))
+        .chain(warn_about_equal_arms(study, load))
+        .collect();
+    format!("{under}{}", sentences.join(" "))
 }
 
 /// Returns a sentence about the block after which the answer was known; `None` if that was the planned end.
-fn early(load: &LoadFindings) -> Option<String> {
+fn describe_early_end(load: &LoadFindings) -> Option<String> {
     let last = load.looks.last()?;
     let most = *last.planned.last()?;
     let is_early = last.open.is_empty() && last.blocks < most && !last.is_last;
@@ -98,38 +106,8 @@ fn early(load: &LoadFindings) -> Option<String> {
     })
 }
 
-/// Returns a sentence about arms that changed during the run; their figures are a mixture of two states.
-fn changed(load: &LoadFindings) -> Option<String> {
-    let (first, others) = load.phases.split_first()?;
-    let figures = match first.metric {
-        Metric::CpuPerRequest => format!(
-            "{:.0} µs of CPU time per request before, {:.0} µs after",
-            first.before / 1e3,
-            first.after / 1e3
-        ),
-        _ => format!(
-            "{} requests/s before, {} after",
-            numbers::rate(first.before),
-            numbers::rate(first.after)
-        ),
-    };
-    let why = match &*first.evidence {
-        "" => String::new(),
-        evidence => format!("; {evidence}"),
-    };
-    let more = match others.len() {
-        0 => String::new(),
-        1 => " One more such change is in the report.".to_owned(),
-        count => format!(" {count} more such changes are in the report."),
-    };
-    Some(format!(
-        "{} changed at second {:.0} ({figures}{why}), so its figures over all blocks mix the two.{more}",
-        first.arm, first.at_s
-    ))
-}
-
 /// Returns a sentence about the arms that left more than [`UNANSWERED`] of their requests without a right answer.
-fn unanswered(load: &LoadFindings) -> Option<String> {
+fn describe_unanswered(load: &LoadFindings) -> Option<String> {
     let arms = load.arms.iter().filter(|arm| arm.unanswered > UNANSWERED);
     let arms: Vec<String> =
         arms.map(|arm| format!("{} {:.1} %", arm.arm, arm.unanswered * 100.0)).collect();
@@ -142,13 +120,13 @@ fn unanswered(load: &LoadFindings) -> Option<String> {
 }
 
 /// Returns "backlog-alone is inert (net.core.somaxconn is 128)" for an arm that changes nothing else.
-fn inert_clause(inert: &[InertArm], arm: &str) -> Option<String> {
+fn describe_inert_arm(inert: &[InertArm], arm: &str) -> Option<String> {
     let inert_arm = inert.iter().find(|inert| inert.arm == arm && inert.whole)?;
-    Some(format!("{arm} is inert ({})", inert_arm.why()))
+    Some(format!("{arm} is inert ({})", explain_inert(inert_arm)))
 }
 
 /// Appends a last sentence if the run was cut short.
-fn with_end(text: String, complete: bool) -> String {
+fn append_end(text: String, complete: bool) -> String {
     let between = if text.contains('\n') { "\n" } else { " " };
     if complete {
         text
@@ -159,7 +137,7 @@ fn with_end(text: String, complete: bool) -> String {
 
 /// Returns the answer for a study of one arm with a limit under several loads; `None` in any other study. Loads with
 /// the same verdict share a clause, because a sentence for each would hide at which load the verdict changes.
-fn one_arm_under_many(study: &Study, loads: &[&LoadFindings]) -> Option<String> {
+fn describe_one_arm(study: &Study, loads: &[&LoadFindings]) -> Option<String> {
     let ([arm], [_, _, ..]) = (&study.arms[..], loads) else {
         return None;
     };
@@ -172,7 +150,11 @@ fn one_arm_under_many(study: &Study, loads: &[&LoadFindings]) -> Option<String> 
         let alike: Vec<(&str, &LimitFindings)> =
             limits.iter().filter(|(_, limit)| limit.verdict == verdict).copied().collect();
         if let Some((_, first)) = alike.first() {
-            parts.push(format!("{} under {}", stays(&arm.name, first), list_loads(&alike)));
+            parts.push(format!(
+                "{} under {}",
+                describe_holding(&arm.name, first),
+                list_loads(&alike)
+            ));
         }
     }
     Some(format!("{}.", capitalize(study, &parts.join("; "))))
@@ -187,24 +169,20 @@ fn list_loads(loads: &[(&str, &LimitFindings)]) -> String {
     join_names(&names.collect::<Vec<_>>())
 }
 
-/// Returns a sentence about the arms that stay within the study's limit; empty without a limit. Leaves out the A/A arm,
+/// Returns a sentence about the arms that stay within the study's limit; `None` without a limit. Leaves out the A/A arm,
 /// which is the baseline.
-fn within(study: &Study, load: &LoadFindings) -> String {
+fn describe_limits(study: &Study, load: &LoadFindings) -> Option<String> {
     let parts: Vec<String> = load
         .limits
         .iter()
-        .filter(|limit| role(study, &limit.arm) != ArmRole::SameAsBaseline)
-        .map(|limit| limit_of(study, limit))
+        .filter(|limit| find_role(study, &limit.arm) != ArmRole::SameAsBaseline)
+        .map(|limit| describe_limit(study, limit))
         .collect();
-    if parts.is_empty() {
-        String::new()
-    } else {
-        format!("{}.", capitalize(study, &parts.join("; ")))
-    }
+    (!parts.is_empty()).then(|| format!("{}.", capitalize(study, &parts.join("; "))))
 }
 
 /// Returns "nginx stays within 30 ms", or another clause for the limit's verdict.
-fn stays(arm: &str, findings: &LimitFindings) -> String {
+fn describe_holding(arm: &str, findings: &LimitFindings) -> String {
     let limit = ms(findings.limit_ns as f64);
     match findings.verdict {
         Holding::Holds => format!("{arm} stays within {limit} ms"),
@@ -217,8 +195,8 @@ fn stays(arm: &str, findings: &LimitFindings) -> String {
 }
 
 /// Returns "nginx stays within 30 ms (0.99 quantile 2.10 ms, 95 % interval 1.90 to 2.40)".
-fn limit_of(study: &Study, limit: &LimitFindings) -> String {
-    let clause = stays(&limit.arm, limit);
+fn describe_limit(study: &Study, limit: &LimitFindings) -> String {
+    let clause = describe_holding(&limit.arm, limit);
     if !limit.value_ns.is_finite() {
         return format!("{clause} ({})", limit.because);
     }
@@ -233,59 +211,65 @@ fn limit_of(study: &Study, limit: &LimitFindings) -> String {
     )
 }
 
-fn sentence(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
+/// Returns a sentence about the comparisons of changes by the objective's metric.
+fn describe_comparisons(study: &Study, load: &LoadFindings, inert: &[InertArm]) -> String {
     let metric = study.objective.metric;
     let mut shown =
-        [changes(study, load, Verdict::Better), changes(study, load, Verdict::Worse)].concat();
+        [select_changes(study, load, Verdict::Better), select_changes(study, load, Verdict::Worse)]
+            .concat();
     // By size, whichever the direction that is better: the largest change of the ratio first.
     shown.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     let (others_shown, shown) = split_proxies(study, shown);
     let mut parts: Vec<String> = Vec::new();
-    let idle = !load.idle.is_empty();
+    let is_idle = load.idle.is_some();
     for (index, comparison) in shown.iter().enumerate() {
-        parts.push(effect(study, comparison, index == 0, idle));
+        parts.push(describe_effect(study, comparison, index == 0, is_idle));
     }
     for (index, comparison) in others_shown.iter().enumerate() {
-        parts.push(proxies::effect(study, comparison, index == 0, idle));
+        parts.push(proxies::describe_effect(study, comparison, index == 0, is_idle));
     }
     let qualifier = if shown.is_empty() { "" } else { "other " };
-    let all_equivalent = changes(study, load, Verdict::Equivalent);
-    let all_open = changes(study, load, Verdict::Inconclusive);
+    let all_equivalent = select_changes(study, load, Verdict::Equivalent);
+    let all_open = select_changes(study, load, Verdict::Inconclusive);
     let without_difference = [&all_equivalent[..], &all_open].concat();
     let (others_equivalent, equivalent) = split_proxies(study, drop_inert(inert, all_equivalent));
     let (others_open, open) = split_proxies(study, drop_inert(inert, all_open));
-    parts.extend(proxies::no_difference(study, &others_equivalent));
-    parts.extend(proxies::no_difference(study, &others_open));
+    parts.extend(proxies::describe_no_difference(study, &others_equivalent));
+    parts.extend(proxies::describe_no_difference(study, &others_open));
     if !equivalent.is_empty() {
         let band = (study.objective.band * 1e4).round() / 1e2;
-        let (who, verb) = subject(&equivalent, qualifier, "makes", "make");
+        let (who, verb) = name_subject(&equivalent, qualifier, "makes", "make");
         parts.push(format!("{who} {verb} no difference beyond {band} %"));
     }
     if !open.is_empty() {
-        let (who, verb) = subject(&open, qualifier, "makes", "make");
+        let (who, verb) = name_subject(&open, qualifier, "makes", "make");
         parts.push(format!("{who} {verb} no difference that could be shown"));
     }
-    parts.extend(without_difference.iter().filter_map(|c| inert_clause(inert, &c.arm)));
-    let invalid = changes(study, load, Verdict::Invalid);
+    parts.extend(without_difference.iter().filter_map(|c| describe_inert_arm(inert, &c.arm)));
+    let invalid = select_changes(study, load, Verdict::Invalid);
     if !invalid.is_empty() {
-        let (who, verb) = subject(&invalid, "", "has", "have");
+        let (who, verb) = name_subject(&invalid, "", "has", "have");
         let metric = metric_words(metric);
         parts.push(format!("{who} {verb} no valid figures of the {metric}"));
     }
     if parts.is_empty() {
-        return resolution(study, load);
+        return describe_resolution(study, load);
     }
     let text = capitalize(study, &parts.join("; "));
-    format!("{text}{}.", compared_with(study))
+    format!("{text}{}.", describe_compared_arms(study))
 }
 
 /// Returns the changes with the given verdict by the objective's metric.
-fn changes<'a>(study: &Study, load: &'a LoadFindings, verdict: Verdict) -> Vec<&'a Comparison> {
+fn select_changes<'a>(
+    study: &Study,
+    load: &'a LoadFindings,
+    verdict: Verdict,
+) -> Vec<&'a Comparison> {
     let metric = study.objective.metric;
     load.comparisons
         .iter()
         .filter(|c| c.metric == metric && c.verdict == verdict)
-        .filter(|c| role(study, &c.arm) == ArmRole::Change)
+        .filter(|c| find_role(study, &c.arm) == ArmRole::Change)
         .collect()
 }
 
@@ -299,12 +283,12 @@ fn split_proxies<'a>(
 
 /// Drops inert arms: no difference is no effect of a level that is not in force.
 fn drop_inert<'a>(inert: &[InertArm], mut comparisons: Vec<&'a Comparison>) -> Vec<&'a Comparison> {
-    comparisons.retain(|c| inert_clause(inert, &c.arm).is_none());
+    comparisons.retain(|c| describe_inert_arm(inert, &c.arm).is_none());
     comparisons
 }
 
 /// Returns a clause that says which arm each arm is compared with; empty if that is the baseline for all.
-fn compared_with(study: &Study) -> &'static str {
+fn describe_compared_arms(study: &Study) -> &'static str {
     if study.arms.iter().all(|arm| arm.against == 0) {
         ""
     } else if are_steps(study) {
@@ -316,18 +300,23 @@ fn compared_with(study: &Study) -> &'static str {
 
 /// Returns "keepalive makes nginx carry 2.61 times as much (95 % interval 2.55 to 2.66)"; after the first comparison
 /// only "access_log off 1.08 times (1.03 to 1.12)". If nobody was busy, the text says "answer" instead of "carry".
-fn effect(study: &Study, comparison: &Comparison, first: bool, idle: bool) -> String {
+fn describe_effect(
+    study: &Study,
+    comparison: &Comparison,
+    is_first: bool,
+    is_idle: bool,
+) -> String {
     let Comparison { arm, ratio, .. } = comparison;
-    if let Some(text) = without_bound(comparison) {
+    if let Some(text) = describe_unbounded(comparison) {
         return text;
     }
     let interval = numbers::interval(comparison.interval);
-    if !first {
+    if !is_first {
         return format!("{arm} {ratio:.2} times ({interval})");
     }
     let proxy = find_arm(study, arm).map_or(&study.proxy, |arm| study.proxy_of(arm)).kind.title();
     let clause = match comparison.metric {
-        Metric::Rate if idle => format!("{proxy} answer {ratio:.2} times as many requests"),
+        Metric::Rate if is_idle => format!("{proxy} answer {ratio:.2} times as many requests"),
         Metric::Rate => format!("{proxy} carry {ratio:.2} times as much"),
         Metric::ReceivedBytes => format!("{proxy} pass on {ratio:.2} times as many bytes"),
         Metric::CpuPerRequest => {
@@ -344,7 +333,7 @@ fn effect(study: &Study, comparison: &Comparison, first: bool, idle: bool) -> St
 
 /// Returns a clause for two arms of which one typically has no figure, so that the ratio is unbounded; `None` for other
 /// arms.
-fn without_bound(comparison: &Comparison) -> Option<String> {
+fn describe_unbounded(comparison: &Comparison) -> Option<String> {
     let is_time = comparison.metric.response_quantile().is_some();
     let (silent, other) = match (comparison.ratio, is_time) {
         (f64::INFINITY, true) | (0.0, false) => (&comparison.arm, &comparison.against),
@@ -361,7 +350,12 @@ fn without_bound(comparison: &Comparison) -> Option<String> {
 }
 
 /// Returns the subject, by names or by number, and the verb that agrees with it.
-fn subject<'a>(who: &[&Comparison], other: &str, one: &'a str, many: &'a str) -> (String, &'a str) {
+fn name_subject<'a>(
+    who: &[&Comparison],
+    other: &str,
+    one: &'a str,
+    many: &'a str,
+) -> (String, &'a str) {
     let verb = if who.len() == 1 { one } else { many };
     if who.len() > NAMES_LISTED {
         return (format!("{} {other}changes", who.len()), verb);
@@ -373,11 +367,11 @@ fn subject<'a>(who: &[&Comparison], other: &str, one: &'a str, many: &'a str) ->
 
 /// Returns the answer of a study that compares only the baseline with itself: the smallest difference that the lab can
 /// detect here.
-fn resolution(study: &Study, load: &LoadFindings) -> String {
+fn describe_resolution(study: &Study, load: &LoadFindings) -> String {
     let metric = study.objective.metric;
     let same = load.comparisons.iter().find(|c| {
         c.metric == metric
-            && role(study, &c.arm) == ArmRole::SameAsBaseline
+            && find_role(study, &c.arm) == ArmRole::SameAsBaseline
             && c.verdict != Verdict::Invalid
     });
     let Some(same) = same else {
@@ -394,11 +388,11 @@ fn resolution(study: &Study, load: &LoadFindings) -> String {
 }
 
 /// Returns a warning if the A/A arm came out as better or worse than the baseline, of which it is a copy.
-fn warning(study: &Study, load: &LoadFindings) -> Option<String> {
+fn warn_about_equal_arms(study: &Study, load: &LoadFindings) -> Option<String> {
     let metric = study.objective.metric;
     let comparison = load.comparisons.iter().find(|c| {
         c.metric == metric
-            && role(study, &c.arm) == ArmRole::SameAsBaseline
+            && find_role(study, &c.arm) == ArmRole::SameAsBaseline
             && matches!(c.verdict, Verdict::Better | Verdict::Worse)
     })?;
     let (low, high) = comparison.interval;
@@ -409,6 +403,6 @@ fn warning(study: &Study, load: &LoadFindings) -> Option<String> {
     ))
 }
 
-fn role(study: &Study, arm: &str) -> ArmRole {
+fn find_role(study: &Study, arm: &str) -> ArmRole {
     find_arm(study, arm).map_or(ArmRole::Change, |arm| arm.role)
 }

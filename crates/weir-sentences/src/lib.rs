@@ -5,9 +5,21 @@
 //! decided here: what a sentence says follows from the finding that it is given. `tests/it/table` writes every sentence
 //! into one file, `sentences.md`, which reads from top to bottom.
 
+mod alone;
 mod answer;
+mod effects;
+mod idle;
 mod names;
 mod numbers;
+mod phases;
+mod rests;
+mod surroundings;
 
+pub use alone::{describe_alone, explain_alone, explain_choice};
 pub use answer::answer;
+pub use effects::{describe_ineffective, describe_misread, explain_ineffective, explain_inert};
+pub use idle::describe_idle_load;
 pub use names::{capitalize, join_names, metric_words};
+pub use phases::{describe_fresh_arms, describe_phase_evidence};
+pub use rests::describe_resting_arm;
+pub use surroundings::describe_surroundings;

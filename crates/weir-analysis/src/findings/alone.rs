@@ -20,8 +20,8 @@ pub struct AloneFindings {
     pub arm: String,
     /// Name of the arm that it is compared with.
     pub against: String,
-    /// Reason for the choice of this arm, in half a sentence; empty if today's rules would choose another.
-    pub chosen: String,
+    /// Reason for the choice of this arm; `None` if today's rules would choose another.
+    pub chosen: Option<AloneChoice>,
     /// Number of pairs of stretches, each stretch of one arm alone.
     pub n: u32,
     /// Ratio arm / against side by side, and its interval, as in the comparison.
@@ -36,8 +36,46 @@ pub struct AloneFindings {
     pub validity: Validity,
     /// Verdict if the ratio holds alone.
     pub verdict: Holding,
-    /// Reason for the verdict, in half a sentence.
-    pub because: String,
-    /// Summary in one sentence.
-    pub words: String,
+    /// Reason for the verdict.
+    pub because: AloneReason,
+    /// True if an arm changed during the run side by side. Alone every instance is new.
+    pub changed_side_by_side: bool,
+}
+
+/// Reason to measure an arm alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AloneChoice {
+    /// It is the best arm by the metric.
+    Best,
+    /// No arm is better, and it differs most.
+    DiffersMost,
+    /// No arm differs, and it is the first.
+    First,
+}
+
+/// Reason for the verdict on a ratio alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AloneReason {
+    /// No arm has a ratio side by side.
+    NoRatio,
+    /// The run ended before the check.
+    NotReached,
+    /// No two neighbouring stretches could both be used.
+    NoPairs,
+    /// There are fewer pairs of stretches than anything is claimed from.
+    FewPairs,
+    /// An interval is less certain than the study demands.
+    LowConfidence,
+    /// The change of the ratio is within the study's equivalence band.
+    WithinBand,
+    /// The whole interval of the change is above or below 1.
+    Changed,
+    /// No change is shown, and none beyond the tolerance is possible.
+    WithinTolerance,
+    /// No change is shown, but one beyond the tolerance is possible.
+    BeyondTolerance,
 }

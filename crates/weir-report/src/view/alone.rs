@@ -1,18 +1,19 @@
 //! Check that the winner's ratio holds when arms run one at a time.
 
 use weir_analysis::findings::AloneFindings;
+use weir_model::study::Study;
 
 use super::tones;
 use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Style, Table, clause};
 use crate::{number, words};
 
 /// Returns the section. Empty if the study does not request the check.
-pub(super) fn section(found: Option<&AloneFindings>) -> Vec<Block> {
+pub(super) fn section(study: &Study, found: Option<&AloneFindings>) -> Vec<Block> {
     let Some(found) = found else {
         return Vec::new();
     };
     let heading = Heading::section("alone", "One arm at a time").badge(found.validity);
-    let summary = clause(Style::Plain, &*found.words);
+    let summary = clause(Style::Plain, weir_sentences::describe_alone(study, found));
     if found.n == 0 {
         return vec![Block::Heading(heading), summary];
     }
@@ -42,14 +43,17 @@ pub(super) fn section(found: Option<&AloneFindings>) -> Vec<Block> {
             tones::tone(like),
             format!("{} {}", words::verdict_sign(like), words::limit(found.verdict)),
         ),
-        Cell::from(&*found.because),
+        Cell::from(weir_sentences::explain_alone(study, found)),
     ];
     let verdicts = Table::new(Kind::Plain, "Whether the ratio holds", "the ratio")
         .columns([Column::left("verdict"), Column::left("why").below()])
         .rows([Row::new(format!("{} / {}", found.arm, found.against), verdict)]);
-    let chosen = match &*found.chosen {
-        "" => String::new(),
-        chosen => format!("{} was measured because {chosen}. ", found.arm),
+    let chosen = match found.chosen {
+        Some(choice) => {
+            let why = weir_sentences::explain_choice(choice, found.metric);
+            format!("{} was measured because {why}. ", found.arm)
+        }
+        None => String::new(),
     };
     let note = format!(
         "{chosen}{} pairs of stretches, in each of which one new instance ran and no other arm; load {}.",

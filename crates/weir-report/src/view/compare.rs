@@ -142,7 +142,10 @@ fn one<'a>(
     let counted: Vec<String> = load
         .ineffective_of(&arm.arm)
         .filter(|_| has_no_effect)
-        .map(|setting| format!("{} = {}: {}", setting.id, setting.level, setting.why()))
+        .map(|setting| {
+            let why = weir_sentences::explain_ineffective(setting);
+            format!("{} = {}: {why}", setting.id, setting.level)
+        })
         .collect();
     let word = match inert {
         _ if !counted.is_empty() => Some(words::WITHOUT_EFFECT),

@@ -1,8 +1,6 @@
 //! Section of a load: its description, its arms, its validity.
 
-use weir_analysis::findings::{
-    ArmFindings, CountedReason, Ineffective, LoadFindings, TailFindings,
-};
+use weir_analysis::findings::{ArmFindings, CountedReason, LoadFindings, TailFindings};
 use weir_model::bursts::Bursts;
 use weir_model::flow::ArrivalsSpec;
 use weir_model::load::{Assignment, Close, Lifetime, Overflow, Spacing};
@@ -79,11 +77,11 @@ fn section(
         });
         blocks.push(Block::Only(Outputs::FILES, vec![fold]));
     } else {
-        let idle = Some(&*load.idle).filter(|words| !words.is_empty());
-        blocks.extend(idle.map(|words| text(Style::Soft, words)));
+        let idle = load.idle.as_ref().map(weir_sentences::describe_idle_load);
+        blocks.extend(idle.map(|sentence| text(Style::Soft, sentence)));
         let hold_ups = hold_ups(load, is_open(spec, load));
         blocks.extend(hold_ups.map(|sentence| clause(Style::Soft, sentence)));
-        let ineffective = load.ineffective.iter().map(Ineffective::sentence);
+        let ineffective = load.ineffective.iter().map(weir_sentences::describe_ineffective);
         blocks.extend(ineffective.map(|sentence| clause(Style::Warning, sentence)));
         blocks.extend(figures);
         blocks.extend(validity(load));

@@ -121,7 +121,7 @@ fn section(input: &ReportInput<'_>, matrix: &Matrix<'_>, number: usize) -> Vec<B
     let inert = input.findings.inert.iter().filter(|inert| inert.whole).map(|inert| {
         let sign = format!("{} {}", words::INERT_SIGN, words::INERT);
         let text = Text::of(Role::Tone(Tone::Inert), sign);
-        text.plain(format!(": {} ({})", inert.why(), inert.arm))
+        text.plain(format!(": {} ({})", weir_sentences::explain_inert(inert), inert.arm))
     });
     let inert = list(inert, true).into_iter().collect();
     blocks.push(Block::Only(Outputs::TERMINAL, inert));
@@ -209,7 +209,7 @@ fn inert_words(inert: &[InertArm], arm: &str) -> String {
     inert
         .iter()
         .find(|inert| inert.arm == arm && inert.whole)
-        .map_or_else(String::new, InertArm::why)
+        .map_or_else(String::new, weir_sentences::explain_inert)
 }
 
 /// Counts the verdicts of each arm on one metric.

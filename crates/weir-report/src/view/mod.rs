@@ -26,7 +26,7 @@ mod surroundings;
 mod times;
 mod tones;
 
-use weir_analysis::findings::{Findings, Incomplete, MisreadArm};
+use weir_analysis::findings::{Findings, Incomplete};
 use weir_model::record::Outcome;
 use weir_model::study::Study;
 
@@ -66,7 +66,7 @@ fn sections(input: &ReportInput<'_>) -> Vec<Block> {
         Some(found) => blocks.extend(capacity::sections(input, found)),
         None => {
             blocks.extend(load::sections(input));
-            blocks.extend(alone::section(input.findings.alone.as_ref()));
+            blocks.extend(alone::section(&input.header.study, input.findings.alone.as_ref()));
             blocks.extend(by_rate::sections(study, &input.findings.loads));
             blocks.extend(matrix::sections(input));
         }
@@ -125,7 +125,7 @@ fn note_sentences(findings: &Findings) -> Vec<String> {
     }
     notes.extend(headline.incomplete.as_ref().map(incomplete));
     notes.extend(left_out(findings));
-    notes.extend(findings.misread.iter().map(MisreadArm::sentence));
+    notes.extend(findings.misread.iter().map(weir_sentences::describe_misread));
     if findings.loads.is_empty() && findings.capacity.is_none() {
         notes.push("no load was measured".to_owned());
     }

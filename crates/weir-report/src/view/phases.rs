@@ -51,7 +51,7 @@ fn row(change: &PhaseChange) -> Row {
         value_after,
         before,
         after,
-        Cell::from(&*change.evidence),
+        Cell::from(weir_sentences::describe_phase_evidence(&change.evidence)),
     ];
     Row::new(&*change.arm, cells)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_analysis::findings::{Findings, Holding, LimitFindings, Verdict};
+use weir_analysis::findings::{Findings, Holding, IdleLoad, LimitFindings, Verdict};
 use weir_model::flow::{ArrivalsSpec, FlowSpec, TraceSpec};
 use weir_model::load::{Close, Lifetime, Overflow, Spacing};
 use weir_model::record::{EndRecord, Outcome, Record, Remark, Validity};
@@ -132,13 +132,13 @@ fn too_few_blocks(run: &mut Fixture) {
 }
 
 fn limited_by_connections(run: &mut Fixture) {
-    let words = "The connections were the limit: 50 connections × 2 ms allow 25,000/s.";
-    run.findings.loads[0].idle = words.to_owned();
+    run.findings.loads[0].idle =
+        Some(IdleLoad { connections: 50, response_s: (0.002, 0.002), busiest: 0.3, others: None });
 }
 
 #[rustfmt::skip]
 const CASES: [Case; 12] = [
-    (limited_by_connections, &["The connections were the limit: 50 connections × 2 ms allow 25,000/s."], &[]),
+    (limited_by_connections, &["The connections were the limit: 50 connections × 2.000 ms for a response allow 25,000/s"], &[]),
     (limited, &["99 within 30 ms", "within 30 ms; equivalence", "▲ holds", "▼ does not hold", "○ not shown to hold",
         "× invalid", "1.80 ms to 2.20 ms"], &[]),
     (nothing_measured, &["INVALID", "he run failed: nginx: bind() to"], &[]),

@@ -361,9 +361,9 @@ fn found(
         .map(|((plan, own), seed)| arm(plan, own.role, figures(plan.3), seed));
     LoadFindings {
         phases: Vec::new(),
-        fresh: String::new(),
+        fresh: None,
         hold_ups: None,
-        idle: String::new(),
+        idle: None,
         rests: Vec::new(),
         ineffective: Vec::new(),
         left_out: Vec::new(),

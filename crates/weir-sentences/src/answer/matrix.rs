@@ -7,44 +7,47 @@ use weir_model::study::{Arm, ArmRole, LoadSpec, Study, Until};
 use crate::names::metric_words;
 use crate::numbers;
 
-use super::inert_clause;
+use super::describe_inert_arm;
 
 /// Splits loads, in the order of the study, into one group for each matrix and one for each load that stands alone.
-pub(super) fn groups<'a>(study: &Study, loads: &[&'a LoadFindings]) -> Vec<Vec<&'a LoadFindings>> {
+pub(super) fn group_loads<'a>(
+    study: &Study,
+    loads: &[&'a LoadFindings],
+) -> Vec<Vec<&'a LoadFindings>> {
     loads
         .chunk_by(|a, b| {
             let [first, second] =
-                [a, b].map(|load| spec(study, load)?.cell.as_ref().map(|cell| &cell.matrix));
+                [a, b].map(|load| find_load(study, load)?.cell.as_ref().map(|cell| &cell.matrix));
             first.is_some() && first == second
         })
         .map(<[_]>::to_vec)
         .collect()
 }
 
-fn spec<'a>(study: &'a Study, load: &LoadFindings) -> Option<&'a LoadSpec> {
+fn find_load<'a>(study: &'a Study, load: &LoadFindings) -> Option<&'a LoadSpec> {
     study.loads.iter().find(|spec| spec.name == load.load)
 }
 
 /// Summarises all cells of a matrix, arm by arm.
-pub(super) fn sentence(
+pub(super) fn describe_matrix(
     study: &Study,
     (cells, pooled): (&[&LoadFindings], &[PooledArm]),
     inert: &[InertArm],
 ) -> String {
     let matrix =
-        cells.first().and_then(|cell| spec(study, cell)).and_then(|spec| spec.cell.as_ref());
+        cells.first().and_then(|cell| find_load(study, cell)).and_then(|spec| spec.cell.as_ref());
     let mut parts: Vec<String> = study
         .arms
         .iter()
         .filter(|arm| arm.role == ArmRole::Change)
-        .map(|arm| match inert_clause(inert, &arm.name) {
+        .map(|arm| match describe_inert_arm(inert, &arm.name) {
             Some(clause) => clause,
             None => {
                 let of_matrix = pooled.iter().find(|pooled| {
                     pooled.arm == arm.name
                         && matrix.is_some_and(|cell| cell.matrix == pooled.matrix)
                 });
-                of_arm(study, cells, (arm, of_matrix))
+                describe_arm(study, cells, (arm, of_matrix))
             }
         })
         .collect();
@@ -58,12 +61,12 @@ pub(super) fn sentence(
         cells.len(),
         metric_words(study.objective.metric),
         parts.join("; "),
-        controlled(study, cells)
+        describe_error_control(study, cells)
     )
 }
 
 /// States the error probability that the figures are corrected for; empty if no load shows a difference.
-fn controlled(study: &Study, cells: &[&LoadFindings]) -> String {
+fn describe_error_control(study: &Study, cells: &[&LoadFindings]) -> String {
     let claims_any = cells.iter().flat_map(|cell| &cell.comparisons).any(|c| {
         let is_shown = matches!(c.verdict, Verdict::Better | Verdict::Worse);
         is_shown && c.metric == study.objective.metric
@@ -85,7 +88,7 @@ fn controlled(study: &Study, cells: &[&LoadFindings]) -> String {
 }
 
 /// Returns "better on average (1.05 times, 95 % interval 1.04 to 1.06)".
-fn over_all(study: &Study, pooled: &PooledArm) -> String {
+fn describe_average(study: &Study, pooled: &PooledArm) -> String {
     let confidence = (study.objective.confidence * 1e4).round() / 1e2;
     let band = (study.objective.band * 1e4).round() / 1e2;
     let verdict = match pooled.verdict {
@@ -103,7 +106,7 @@ fn over_all(study: &Study, pooled: &PooledArm) -> String {
 
 /// Returns "keepalive: better on average (0.99 times, ...), better in 3 (0.91 to 0.95 times), no difference beyond 2 %
 /// in 97".
-fn of_arm(
+fn describe_arm(
     study: &Study,
     cells: &[&LoadFindings],
     (arm, pooled): (&Arm, Option<&PooledArm>),
@@ -124,10 +127,10 @@ fn of_arm(
         Some(usable.iter().filter(|cell| cell.ineffective_of(&arm.name).next().is_some()).count())
             .filter(|count| *count > 0);
     let parts: Vec<String> = [
-        pooled.map(|pooled| over_all(study, pooled)),
+        pooled.map(|pooled| describe_average(study, pooled)),
         without.map(|count| format!("without its effect in {count}")),
-        shown(&comparisons, Verdict::Better, "better"),
-        shown(&comparisons, Verdict::Worse, "worse"),
+        describe_shown(&comparisons, Verdict::Better, "better"),
+        describe_shown(&comparisons, Verdict::Worse, "worse"),
         (equivalent > 0).then(|| format!("no difference beyond {band} % in {equivalent}")),
         (open > 0).then(|| format!("no difference that could be shown in {open}")),
         (invalid > 0).then(|| format!("no valid figures in {invalid}")),
@@ -143,7 +146,7 @@ fn count_with(comparisons: &[&Comparison], verdict: Verdict) -> usize {
 }
 
 /// Returns "better in 3 (0.91 to 0.95 times)"; `None` if no comparison has the verdict.
-fn shown(comparisons: &[&Comparison], verdict: Verdict, word: &str) -> Option<String> {
+fn describe_shown(comparisons: &[&Comparison], verdict: Verdict, word: &str) -> Option<String> {
     let ratios: Vec<f64> =
         comparisons.iter().filter(|c| c.verdict == verdict).map(|c| c.ratio).collect();
     let low = ratios.iter().copied().fold(f64::INFINITY, f64::min);

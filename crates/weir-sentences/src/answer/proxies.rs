@@ -7,7 +7,7 @@ use weir_model::study::{Metric, Study};
 use crate::names::{arm, capitalize, join_names};
 
 /// Ranks the arms in a sentence if the study compares every pair; `None` in other studies.
-pub(super) fn ranked(study: &Study, load: &LoadFindings) -> Option<String> {
+pub(super) fn describe_ranking(study: &Study, load: &LoadFindings) -> Option<String> {
     let metric = study.objective.metric;
     let ranking = load.rankings.iter().find(|r| r.metric == metric)?;
     Some(format!("{}.", capitalize(study, &ranking.words)))
@@ -15,11 +15,16 @@ pub(super) fn ranked(study: &Study, load: &LoadFindings) -> Option<String> {
 
 /// Returns "HAProxy carries 1.31 times as much as nginx (95 % interval 1.27 to 1.35)". If nobody was busy, "answers
 /// 1.31 times as many requests", because what the proxy can carry is then unknown.
-pub(super) fn effect(study: &Study, comparison: &Comparison, first: bool, idle: bool) -> String {
+pub(super) fn describe_effect(
+    study: &Study,
+    comparison: &Comparison,
+    is_first: bool,
+    is_idle: bool,
+) -> String {
     let Comparison { ratio, interval: (low, high), .. } = comparison;
-    let (subject, other) = both(study, comparison);
+    let (subject, other) = name_arms(study, comparison);
     let clause = match comparison.metric {
-        Metric::Rate if idle => format!("answers {ratio:.2} times as many requests as {other}"),
+        Metric::Rate if is_idle => format!("answers {ratio:.2} times as many requests as {other}"),
         Metric::Rate => format!("carries {ratio:.2} times as much as {other}"),
         Metric::ReceivedBytes => format!("passes on {ratio:.2} times as many bytes as {other}"),
         Metric::CpuPerRequest => {
@@ -33,7 +38,7 @@ pub(super) fn effect(study: &Study, comparison: &Comparison, first: bool, idle: 
         }
     };
     let confidence = (study.objective.confidence * 1e4).round() / 1e2;
-    if first {
+    if is_first {
         format!("{subject} {clause} ({confidence} % interval {low:.2} to {high:.2})")
     } else {
         format!("{subject} {clause} ({low:.2} to {high:.2})")
@@ -42,10 +47,10 @@ pub(super) fn effect(study: &Study, comparison: &Comparison, first: bool, idle: 
 
 /// Returns "Envoy and Caddy are no different from nginx beyond 2 %", or that no difference could be shown. All
 /// comparisons must have the same verdict.
-pub(super) fn no_difference(study: &Study, comparisons: &[&Comparison]) -> Option<String> {
+pub(super) fn describe_no_difference(study: &Study, comparisons: &[&Comparison]) -> Option<String> {
     let first = comparisons.first()?;
-    let (_, other) = both(study, first);
-    let names: Vec<String> = comparisons.iter().map(|c| both(study, c).0).collect();
+    let (_, other) = name_arms(study, first);
+    let names: Vec<String> = comparisons.iter().map(|c| name_arms(study, c).0).collect();
     let subject = join_names(&names);
     Some(match first.verdict {
         Verdict::Equivalent => {
@@ -57,7 +62,8 @@ pub(super) fn no_difference(study: &Study, comparisons: &[&Comparison]) -> Optio
     })
 }
 
-fn both(study: &Study, comparison: &Comparison) -> (String, String) {
+/// Returns the names of an arm and of the one that it is compared with.
+fn name_arms(study: &Study, comparison: &Comparison) -> (String, String) {
     let [name, against] = [&comparison.arm, &comparison.against].map(|name| arm(study, name));
     (name, against)
 }

@@ -3,7 +3,7 @@
 use weir_analysis::findings::{ArmFindings, Comparison, LoadFindings, NEVER_NS, Verdict};
 use weir_model::study::{ArmRole, Metric, Study};
 
-use super::role;
+use super::find_role;
 use crate::numbers::time;
 
 /// Factor from which on a tail is named: it must be so many times as bad as the headline metric says, and as two equal
@@ -25,15 +25,16 @@ struct Tail<'a> {
 }
 
 /// Returns a sentence about the tail that is worst compared with the headline metric; `None` if none is much worse.
-pub(super) fn hidden(study: &Study, load: &LoadFindings) -> Option<String> {
+pub(super) fn describe_hidden_tail(study: &Study, load: &LoadFindings) -> Option<String> {
     let metric = study.objective.metric;
     let changes = load.comparisons.iter().filter(|found| {
-        let is_change = role(study, &found.arm) == ArmRole::Change;
+        let is_change = find_role(study, &found.arm) == ArmRole::Change;
         is_change && found.metric == metric && found.verdict != Verdict::Invalid
     });
-    let tails: Vec<Tail<'_>> = changes.filter_map(|found| hidden_by(study, load, found)).collect();
+    let tails: Vec<Tail<'_>> =
+        changes.filter_map(|found| find_hidden_tail(study, load, found)).collect();
     let worst = tails.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
-    let [own, other] =
+    let [time_of_arm, time_of_other] =
         [worst.arm, worst.against].map(|arm| time(arm.response_ns[worst.place] as f64));
     let more_arms = match tails.len() - 1 {
         0 => String::new(),
@@ -41,7 +42,8 @@ pub(super) fn hidden(study: &Study, load: &LoadFindings) -> Option<String> {
         more => format!("; so are those of {more} other arms"),
     };
     Some(format!(
-        "The tail of {} is far worse than that: its 0.{} quantile of the response time is {own}, against {other} of {} ({:.1} times){more_arms}.",
+        "The tail of {} is far worse than that: its 0.{} quantile of the response time is {time_of_arm}, against \
+         {time_of_other} of {} ({:.1} times){more_arms}.",
         worst.arm.arm,
         worst.quantile * 100.0,
         worst.against.arm,
@@ -50,20 +52,24 @@ pub(super) fn hidden(study: &Study, load: &LoadFindings) -> Option<String> {
 }
 
 /// Returns the quantile that is worst compared with the comparison's ratio; `None` if none is much worse.
-fn hidden_by<'a>(study: &Study, load: &'a LoadFindings, found: &Comparison) -> Option<Tail<'a>> {
-    let (arm, against) = (of(load, &found.arm)?, of(load, &found.against)?);
+fn find_hidden_tail<'a>(
+    study: &Study,
+    load: &'a LoadFindings,
+    found: &Comparison,
+) -> Option<Tail<'a>> {
+    let (arm, against) = (find_figures(load, &found.arm)?, find_figures(load, &found.against)?);
     // How many times as long requests take, by the headline.
     let headline_ratio = match found.metric {
         Metric::ResponseP50 | Metric::ResponseP99 => found.ratio,
         Metric::Rate | Metric::ReceivedBytes => found.ratio.recip(),
         Metric::CpuPerRequest => 1.0,
     };
-    let baseline = of(load, &study.arms[0].name);
+    let baseline = find_figures(load, &study.arms[0].name);
     let same = study
         .arms
         .iter()
         .find(|arm| arm.role == ArmRole::SameAsBaseline)
-        .and_then(|arm| of(load, &arm.name));
+        .and_then(|arm| find_figures(load, &arm.name));
     let equals = same.zip(baseline);
     let tails = QUANTILES.iter().filter_map(|&(quantile, place, least)| {
         let ratio = quantile_ratio(arm, against, place, least)?;
@@ -74,7 +80,7 @@ fn hidden_by<'a>(study: &Study, load: &'a LoadFindings, found: &Comparison) -> O
     tails.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
 }
 
-fn of<'a>(load: &'a LoadFindings, name: &str) -> Option<&'a ArmFindings> {
+fn find_figures<'a>(load: &'a LoadFindings, name: &str) -> Option<&'a ArmFindings> {
     load.arms.iter().find(|arm| arm.arm == name)
 }
 

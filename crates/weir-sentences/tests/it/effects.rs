@@ -27,7 +27,7 @@ fn an_arm_that_was_read_as_equal_and_differs_is_not_called_inert() {
          completed rate (load closed): the reading is wrong or something else differs.",
         misread.ratio
     );
-    assert_eq!(misread.sentence(), sentence);
+    assert_eq!(weir_sentences::describe_misread(misread), sentence);
     assert!(findings.answer().ends_with(&sentence), "{}", findings.answer());
     assert!(!findings.answer().contains("inert"), "{}", findings.answer());
 

@@ -7,6 +7,7 @@ mod limits;
 mod matrix;
 mod pairs;
 mod rests;
+mod surroundings;
 mod table;
 
 use std::ops::Deref;

@@ -46,7 +46,8 @@ fn rests(share: f64, lost: u64, timeouts: &[(&str, &str)]) -> Vec<String> {
         objects: Vec::new(),
     }));
     let findings = AnalyzedRun::of(&run);
-    let rests = findings.loads[0].rests.clone();
+    let rests = findings.loads[0].rests.iter().map(weir_sentences::describe_resting_arm);
+    let rests: Vec<String> = rests.collect();
     assert!(rests.iter().all(|sentence| findings.answer().contains(sentence)));
     rests
 }
@@ -79,7 +80,7 @@ fn an_arm_that_works_or_closes_connections_while_it_rests_is_named() {
     assert_eq!(
         rests(0.0, 1, &[]),
         [
-            "The arm stock-again closed 1 connection while it rested, for up to 1.4 s, and they were opened again at once."
+            "The arm stock-again closed 1 connection while it rested, for up to 1.4 s, and it was opened again at once."
         ]
     );
 }

@@ -2,12 +2,24 @@
 //! a change does to the texts, write the table anew (`WEIR_WRITE_DOCS=1 cargo test -p weir-sentences`) and look at the
 //! difference.
 
+mod alone;
 mod answer;
+mod arms;
+mod example;
+mod surroundings;
 
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 1] = [("The answer of a comparison", answer::rows)];
+/// The title of a section, and the function that makes its rows.
+type Section = (&'static str, fn() -> Vec<Row>);
+
+const SECTIONS: [Section; 4] = [
+    ("The answer of a comparison", answer::rows),
+    ("One arm at a time", alone::rows),
+    ("What arms did", arms::rows),
+    ("Remarks on the network and the hosts", surroundings::rows),
+];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";
 
