@@ -11,6 +11,7 @@ use weir_analysis::findings::{
 use weir_analysis::{are_different_proxies, are_steps};
 use weir_model::study::{ArmRole, Metric, Study};
 
+use crate::capacity;
 use crate::names::{capitalize, find_arm, join_names, metric_words};
 use crate::numbers::{self, ms};
 
@@ -23,7 +24,7 @@ const CONNECTIONS_LIMIT: &str = "The connections were the limit, so this does no
 /// Returns the answer, with a line for each load that gives the objective's metric, or for each capacity.
 pub fn answer(study: &Study, findings: &Findings) -> String {
     if let Some(capacity) = &findings.capacity {
-        return weir_analysis::capacity::summary(capacity);
+        return capacity::summary(capacity, &findings.limiters);
     }
     let of_loads = of_loads(study, findings);
     let between = if of_loads.contains('\n') { "\n" } else { " " };

@@ -195,7 +195,7 @@ impl Lines {
                 self.ready(arm, &address, &asked, &remarks);
             }
             LabEvent::Bracket { bracket, left } => self.search(&bracket, left),
-            LabEvent::Capacity(found) => self.say(&words::capacity(&found)),
+            LabEvent::Capacity(found) => self.say(&weir_sentences::capacity::of_record(&found)),
             alone @ (LabEvent::AloneBegun { .. }
             | LabEvent::AloneTurn { .. }
             | LabEvent::StretchBegun { .. }) => self.alone(alone),
