@@ -3,11 +3,20 @@
 //! difference.
 
 mod answer;
+mod capacity;
 
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 1] = [("The answer of a comparison", answer::rows)];
+const SECTIONS: [(&str, fn() -> Vec<Row>); 7] = [
+    ("The answer of a comparison", answer::rows),
+    ("The answer of a search for capacities", capacity::answer_rows),
+    ("The capacity of an arm", capacity::claimed_rows),
+    ("A capacity that is not claimed", capacity::unclaimed_rows),
+    ("An objective that holds at no rate", capacity::never_rows),
+    ("What else is said of a capacity", capacity::detail_rows),
+    ("Reasons for verdicts on capacities", capacity::reason_rows),
+];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";
 
