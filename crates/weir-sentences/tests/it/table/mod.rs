@@ -8,7 +8,10 @@ mod capacity;
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 7] = [
+/// The title of a section, and the function that makes its rows.
+type Section = (&'static str, fn() -> Vec<Row>);
+
+const SECTIONS: [Section; 7] = [
     ("The answer of a comparison", answer::rows),
     ("The answer of a search for capacities", capacity::answer_rows),
     ("The capacity of an arm", capacity::claimed_rows),
