@@ -2,7 +2,6 @@
 //!
 //! The search's own records give the intervals ([`CapacityRecord`]). Everything else is read from the trials: the
 //! response times against the rate (`curve`), what grew with the load (`growth`), and how the arms compare (`ratios`).
-//! `words` puts the findings into sentences.
 
 use weir_model::record::{BracketRecord, CapacityRecord, ObservedRecord, Record};
 use weir_model::study::Study;
@@ -11,19 +10,19 @@ use weir_record::Run;
 use crate::blocks::LoadData;
 use crate::evidence::Evidence;
 use crate::findings::{CountedReason, LimiterFindings};
+use crate::headline;
 use crate::validity::{Use, judge};
-use crate::{headline, limiter};
 
 pub(crate) mod curve;
 mod growth;
 mod ratios;
-mod words;
 
 pub use crate::findings::{
-    BracketPoint, Capacity, CapacityFindings, Counted, CurvePoint, Growth, Ratio, UNIT,
+    BracketPoint, Capacity, CapacityFindings, Counted, CurvePoint, Growth, RanOut, Ratio,
+    RatioReason, UNIT,
 };
 
-pub use words::{carries, sentence, summary};
+pub use curve::allowed;
 
 /// Finds the capacities of a run; `None` if its study does not ask for them.
 pub(crate) fn find(run: &Run) -> Option<CapacityFindings> {
@@ -37,16 +36,6 @@ pub(crate) fn find(run: &Run) -> Option<CapacityFindings> {
     let ratios = ratios::of(study, &arms);
     let (validity, reasons) = headline::search(&data);
     Some(CapacityFindings { arms, ratios, validity, reasons, left_out: headline::left_out(&data) })
-}
-
-/// Replaces what the counters of slices say about the limit of each arm by the limiter that was found.
-pub(crate) fn name_limits(found: &mut CapacityFindings, limiters: &[LimiterFindings]) {
-    for arm in &mut found.arms {
-        if let Some(limiter) = limiters.iter().find(|limiter| limiter.arm == arm.arm) {
-            arm.ran_out = limiter::sentence(limiter);
-            arm.words = words::answer(arm);
-        }
-    }
 }
 
 /// Adds reasons for doubt if others used the CPUs of servers that weir did not start. Only samples show that, not the
@@ -122,7 +111,6 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
     }
     capacity.grows = growth::of(data, arm, &trials, &capacity);
     capacity.ran_out = growth::ran_out(&capacity);
-    capacity.words = words::answer(&capacity);
     capacity
 }
 
@@ -150,8 +138,8 @@ fn observed(trial: &CurvePoint) -> ObservedRecord {
     ObservedRecord { rate: trial.rate, seconds: trial.seconds }
 }
 
-/// Makes findings of the search's last record.
-fn ended(record: &CapacityRecord) -> Capacity {
+/// Makes findings of the search's last record, without those of its trials.
+pub fn ended(record: &CapacityRecord) -> Capacity {
     Capacity {
         arm: record.arm.clone(),
         load: record.load.clone(),
@@ -225,8 +213,7 @@ fn so_far(steps: &[&BracketRecord]) -> Capacity {
         trials: Vec::new(),
         knee: None,
         grows: Vec::new(),
-        ran_out: String::new(),
+        ran_out: None,
         bracket: Vec::new(),
-        words: Vec::new(),
     }
 }

@@ -96,7 +96,6 @@ pub fn analyze(run: &Run) -> Findings {
 /// Returns the findings of a run that searched for capacities.
 fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
     let limiters = limiter::find(run, &capacity.arms);
-    capacity::name_limits(&mut capacity, &limiters);
     capacity::doubt_crowded(&mut capacity, &limiters, &run.header.study);
     let mut findings = Findings {
         complete: run.outcome() == Some(Outcome::Complete),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-pub use weir_analysis::capacity::sentence as capacity;
 pub use weir_sentences::metric_words as metric;
 
 use weir_analysis::findings::{Comparison, Holding, PublishedVerdict, Verdict};

@@ -12,6 +12,7 @@ use weir_model::study::{ArmRole, Metric, Study};
 
 use crate::alone::describe_alone;
 use crate::effects::{describe_ineffective, describe_misread, explain_inert};
+use crate::capacity;
 use crate::names::{capitalize, find_arm, join_names, metric_words};
 use crate::numbers::{self, ms};
 use crate::phases::{describe_changes, describe_fresh_arms};
@@ -26,7 +27,7 @@ const CONNECTIONS_LIMIT: &str = "The connections were the limit, so this does no
 /// Returns the answer, with a line for each load that gives the objective's metric, or for each capacity.
 pub fn answer(study: &Study, findings: &Findings) -> String {
     if let Some(capacity) = &findings.capacity {
-        return weir_analysis::capacity::summary(capacity);
+        return capacity::summary(capacity, &findings.limiters);
     }
     let of_loads = describe_loads(study, findings);
     let between = if of_loads.contains('\n') { "\n" } else { " " };

@@ -9,6 +9,7 @@ mod alone;
 mod answer;
 mod effects;
 mod idle;
+pub mod capacity;
 mod names;
 mod numbers;
 mod phases;

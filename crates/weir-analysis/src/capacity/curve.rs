@@ -222,7 +222,7 @@ pub(super) fn held(found: &Capacity) -> f64 {
 
 /// Returns the share of the requests that may break a limit; for a limit on the mean, the value of [`TrialRecord::bad`]
 /// at the limit.
-pub(crate) fn allowed(limit: &Limit) -> f64 {
+pub fn allowed(limit: &Limit) -> f64 {
     match limit {
         Limit::Quantile(quantile, _) => 1.0 - quantile,
         Limit::Mean(_) => (-1.0_f64).exp(),

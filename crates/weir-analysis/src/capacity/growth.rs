@@ -3,7 +3,7 @@
 use weir_model::record::{SliceRecord, SocketCounts, TrialRecord};
 
 use super::curve::{AtRate, LOW, Trials, measured_s};
-use super::{Capacity, Counted, Growth};
+use super::{Capacity, Counted, Growth, RanOut};
 use crate::blocks::LoadData;
 use crate::outcomes::{Answers, cpu_per_request, sum};
 
@@ -121,24 +121,19 @@ fn most<'a>(
         .map(|most| most as f64)
 }
 
-/// Returns a sentence about the resource that ran out first, as far as these counts show it.
-pub(super) fn ran_out(found: &Capacity) -> String {
+/// Finds the resource that ran out first, as far as these counts show it.
+pub(super) fn ran_out(found: &Capacity) -> Option<RanOut> {
     // Where the generator or the origin has had enough, or nothing is known, this says nothing.
     if !found.claimed || found.ceiling.is_some() {
-        return String::new();
+        return None;
     }
-    let row = found.grows.iter().find(|row| row.what == Counted::ProxyCpuShare);
-    let Some(share) = row.and_then(|row| row.edge.or(row.above)) else {
-        return String::new();
-    };
-    let percent = (share * 100.0).min(100.0);
-    if share >= BUSY {
-        format!("At the edge the proxy uses {percent:.0} % of its CPUs: CPU time runs out first.")
-    } else if share < IDLE {
-        format!(
-            "At the edge the proxy uses {percent:.0} % of its CPUs: something other than its CPU time runs out first."
-        )
+    let row = found.grows.iter().find(|row| row.what == Counted::ProxyCpuShare)?;
+    let used = row.edge.or(row.above)?;
+    if used >= BUSY {
+        Some(RanOut::CpuTime { used })
+    } else if used < IDLE {
+        Some(RanOut::NotCpuTime { used })
     } else {
-        String::new()
+        None
     }
 }

@@ -6,7 +6,7 @@ use weir_stats::{
     Evidence, Interval, Outcome, difference, holm, student_quantile, student_two_sided, verdict,
 };
 
-use super::{Capacity, Ratio};
+use super::{Capacity, Ratio, RatioReason};
 use crate::equal;
 use crate::findings::Verdict;
 
@@ -21,7 +21,7 @@ pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
     let mut ratios: Vec<Ratio> = (1..found.len())
         .map(|arm| {
             let against = &found[study.arms[arm].against.min(arm - 1)];
-            ratio(&found[arm], against)
+            ratio(&found[arm], against, study.objective.band)
         })
         .collect();
     let family: Vec<usize> = (0..ratios.len())
@@ -36,7 +36,9 @@ pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
         let alone = (ratio.p * family.len().max(1) as f64).clamp(0.0, 1.0);
         ratio.p_holm = position.map_or(alone, |position| corrected[position]);
         ratio.family = family.len().max(1) as u32;
-        judge(study, ratio);
+        if ratio.verdict != Verdict::Invalid {
+            (ratio.verdict, ratio.because) = judge(study, ratio);
+        }
     }
     hold_against_the_same(study, &mut ratios);
     ratios
@@ -62,12 +64,8 @@ fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
             continue;
         }
         let why = match &reach {
-            None => Some(unknown_between(same_name.as_deref())),
-            Some((reach, same)) => equal::doubt(
-                (claimed.verdict, claimed.ratio),
-                (*reach, [same, &claimed.against]),
-                study.objective.band,
-            ),
+            None => Some(RatioReason::ChangeBetweenUnknown { same: same_name.clone() }),
+            Some((reach, same)) => doubt(claimed, (*reach, same), study.objective.band),
         };
         if let Some(why) = why {
             (claimed.verdict, claimed.because) = (Verdict::Inconclusive, why);
@@ -75,21 +73,20 @@ fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
     }
 }
 
-/// Returns the reason why nothing is claimed if searches ran one after the other and no A/A arm shows what changed in
-/// between: there is no A/A arm, or its own search ended without a capacity.
-fn unknown_between(same: Option<&str>) -> String {
-    let unknown =
-        "the arms were searched one after the other, and what changed in between is not known";
-    match same {
-        None => format!("{unknown}: `a/a: true` shows it"),
-        Some(same) => {
-            format!("{unknown}, because no capacity of the A/A arm {same} can be compared")
-        }
-    }
+/// Returns the reason why a claim does not stand, given that the A/A arm `same` differs by `reach` (logarithm of a
+/// ratio) from its equal; `None` if the claim stands.
+fn doubt(claimed: &Ratio, (reach, same): (f64, &str), band: f64) -> Option<RatioReason> {
+    let arms = [same, &claimed.against];
+    equal::doubt((claimed.verdict, claimed.ratio), (reach, arms), band)?;
+    Some(RatioReason::EqualArms {
+        arms: arms.map(str::to_owned),
+        difference: reach.exp_m1(),
+        was_equivalent: claimed.verdict == Verdict::Equivalent,
+    })
 }
 
-/// Returns estimate, interval and p, without a verdict; NaN if one of the two has no capacity.
-fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
+/// Returns estimate, interval and p, not yet judged; INVALID with NaN if one of the two has no capacity.
+fn ratio(arm: &Capacity, against: &Capacity, band: f64) -> Ratio {
     let both = [arm, against];
     let unclaimed = both.into_iter().find(|found| !found.claimed);
     let without = unclaimed.or(both.into_iter().find(|found| !is_known(found)));
@@ -118,6 +115,13 @@ fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
     };
     let [ratio, low, high] = [value, between.low, between.high]
         .map(|log| if without.is_some() { f64::NAN } else { log.exp() });
+    let (verdict, because) = match without {
+        None => (Verdict::Inconclusive, RatioReason::Open { band }),
+        Some(found) if found.claimed => {
+            (Verdict::Invalid, RatioReason::NoUpperEnd { arm: found.arm.clone() })
+        }
+        Some(found) => (Verdict::Invalid, RatioReason::Unclaimed { arm: found.arm.clone() }),
+    };
     Ratio {
         arm: arm.arm.clone(),
         against: against.arm.clone(),
@@ -126,14 +130,8 @@ fn ratio(arm: &Capacity, against: &Capacity) -> Ratio {
         p,
         p_holm: f64::NAN,
         family: 1,
-        verdict: Verdict::Invalid,
-        because: without.map_or_else(String::new, |found| {
-            if found.claimed {
-                format!("the upper end of what {} carries is not known", found.arm)
-            } else {
-                format!("no capacity of {} can be claimed", found.arm)
-            }
-        }),
+        verdict,
+        because,
     }
 }
 
@@ -150,39 +148,26 @@ fn logs(found: &Capacity) -> (f64, Interval) {
     (0.5 * (low + high), interval)
 }
 
-fn judge(study: &Study, ratio: &mut Ratio) {
-    if !ratio.ratio.is_finite() {
-        return;
-    }
+/// Returns the verdict on a ratio whose p is corrected, and its reason.
+fn judge(study: &Study, ratio: &Ratio) -> (Verdict, RatioReason) {
     let objective = &study.objective;
     // Brackets have no p: the whole range must be on one side.
-    let p_holm = Some(ratio.p_holm).filter(|p| p.is_finite());
     let is_beyond_one = ratio.interval.0 > 1.0 || ratio.interval.1 < 1.0;
+    let p_of_bracket = if is_beyond_one { 0.0 } else { 1.0 };
     let evidence = Evidence {
         interval: ratio.interval,
         confidence: objective.confidence,
-        p: p_holm.unwrap_or(if is_beyond_one { 0.0 } else { 1.0 }),
+        p: if ratio.p_holm.is_finite() { ratio.p_holm } else { p_of_bracket },
         // Searches have a rule of their own for when they know enough.
         n: LEAST_REPLICATES,
     };
-    let outcome = verdict(&evidence, objective.band, objective.confidence, true);
-    let band = format!("±{} %", (objective.band * 1e4).round() / 1e2);
-    let p = match p_holm {
-        None => String::new(),
-        Some(p) if p < 1e-4 => "; p is below 0.0001".to_owned(),
-        Some(p) => format!("; p is {p:.4}"),
-    };
-    (ratio.verdict, ratio.because) = match outcome {
-        Outcome::Better => (Verdict::Better, format!("the whole interval is above 1{p}")),
-        Outcome::Worse => (Verdict::Worse, format!("the whole interval is below 1{p}")),
-        Outcome::Equivalent => {
-            (Verdict::Equivalent, format!("the whole interval is within {band}"))
-        }
-        Outcome::Inconclusive => (
-            Verdict::Inconclusive,
-            format!("the interval neither clearly excludes 1 nor is within {band}{p}"),
-        ),
-    };
+    let band = objective.band;
+    match verdict(&evidence, band, objective.confidence, true) {
+        Outcome::Better => (Verdict::Better, RatioReason::AboveOne),
+        Outcome::Worse => (Verdict::Worse, RatioReason::BelowOne),
+        Outcome::Equivalent => (Verdict::Equivalent, RatioReason::WithinBand { band }),
+        Outcome::Inconclusive => (Verdict::Inconclusive, RatioReason::Open { band }),
+    }
 }
 
 #[cfg(test)]
@@ -202,7 +187,7 @@ mod tests {
             p_holm: 0.01,
             family: 1,
             verdict,
-            because: String::new(),
+            because: RatioReason::AboveOne,
         }
     }
 
@@ -215,19 +200,27 @@ mod tests {
             fixture::arm("other", ArmRole::Change, &[]),
         ];
         let study = fixture::study(arms.to_vec());
-        for (same, other, wanted) in [
-            ((1.01, Equivalent), (1.06, Better), Better),
-            ((0.94, Inconclusive), (1.06, Better), Inconclusive),
-            ((1.05, Better), (1.08, Better), Inconclusive),
-            ((f64::NAN, Invalid), (1.06, Better), Better),
-            ((1.001, Equivalent), (1.0, Equivalent), Equivalent),
-            ((1.2, Better), (1.0, Equivalent), Inconclusive),
+        // The last number is the difference of the two equal arms if the claim does not stand.
+        for (same, (other, claimed), wanted) in [
+            ((1.01, Equivalent), (1.06, Better), None),
+            ((0.94, Inconclusive), (1.06, Better), Some(0.0638)),
+            ((1.05, Better), (1.08, Better), Some(0.092)),
+            ((f64::NAN, Invalid), (1.06, Better), None),
+            ((1.001, Equivalent), (1.0, Equivalent), None),
+            ((1.2, Better), (1.0, Equivalent), Some(0.248)),
         ] {
-            let (other, claimed) = other;
             let mut both = [ratio_of("same", same.0, same.1), ratio_of("other", other, claimed)];
             hold_against_the_same(&study, &mut both);
-            assert_eq!(both[1].verdict, wanted, "{same:?} {other}");
-            assert_eq!(both[1].because.is_empty(), wanted == claimed, "{same:?}");
+            let (verdict, difference) = match &both[1].because {
+                RatioReason::AboveOne => (claimed, None),
+                RatioReason::EqualArms { arms, difference, was_equivalent } => {
+                    assert_eq!(*arms, ["same", "stock"]);
+                    assert_eq!(*was_equivalent, claimed == Equivalent);
+                    (Inconclusive, Some((difference * 1e4).round() / 1e4))
+                }
+                because => panic!("{because:?}"),
+            };
+            assert_eq!((both[1].verdict, difference), (verdict, wanted), "{same:?} {other}");
             assert_eq!(both[0].verdict, same.1, "{same:?}");
         }
     }
@@ -240,13 +233,13 @@ mod tests {
             fixture::arm("same", ArmRole::SameAsBaseline, &[]),
         ];
         // Without an A/A arm, and with one of which no capacity is known.
-        for (same, is_in_turn, claimed, wanted, why) in [
-            (false, false, Verdict::Better, Verdict::Better, ""),
-            (false, true, Verdict::Better, Verdict::Inconclusive, "`a/a: true` shows it"),
-            (false, true, Verdict::Equivalent, Verdict::Inconclusive, "`a/a: true` shows it"),
-            (false, true, Verdict::Invalid, Verdict::Invalid, ""),
-            (true, true, Verdict::Better, Verdict::Inconclusive, "the A/A arm same"),
-            (true, false, Verdict::Better, Verdict::Better, ""),
+        for (same, is_in_turn, claimed, wanted) in [
+            (false, false, Verdict::Better, Verdict::Better),
+            (false, true, Verdict::Better, Verdict::Inconclusive),
+            (false, true, Verdict::Equivalent, Verdict::Inconclusive),
+            (false, true, Verdict::Invalid, Verdict::Invalid),
+            (true, true, Verdict::Better, Verdict::Inconclusive),
+            (true, false, Verdict::Better, Verdict::Better),
         ] {
             let count = if same { 3 } else { 2 };
             let mut study = fixture::study(arms[..count].to_vec());
@@ -255,7 +248,12 @@ mod tests {
             ratios.extend(same.then(|| ratio_of("same", f64::NAN, Verdict::Invalid)));
             hold_against_the_same(&study, &mut ratios);
             assert_eq!(ratios[0].verdict, wanted, "{is_in_turn} {claimed:?}");
-            assert!(ratios[0].because.contains(why), "{ratios:?}");
+            let because = if wanted == claimed {
+                RatioReason::AboveOne
+            } else {
+                RatioReason::ChangeBetweenUnknown { same: same.then(|| "same".to_owned()) }
+            };
+            assert_eq!(ratios[0].because, because, "{ratios:?}");
         }
     }
 }

@@ -112,13 +112,11 @@ pub struct Capacity {
     pub knee: Option<f64>,
     /// Counts at low rates, at the edge and above it; empty if there is no edge.
     pub grows: Vec<Growth>,
-    /// Sentence about the resource that ran out first, as far as the counters show it; empty if they do not.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub ran_out: String,
+    /// Resource that ran out first; `None` if the counters of the trials do not show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_out: Option<RanOut>,
     /// State of knowledge after each step of the search, in order of time.
     pub bracket: Vec<BracketPoint>,
-    /// Answer for this arm, in sentences; the first one states the capacity.
-    pub words: Vec<String>,
 }
 
 impl Capacity {
@@ -221,6 +219,23 @@ pub enum Counted {
     Sockets,
 }
 
+/// Resource that ran out first, by the CPU time that the proxy used at the edge or above it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RanOut {
+    /// CPU time of the proxy.
+    CpuTime {
+        /// Share of its CPUs that the proxy used, 0..1; a little more if clocks disagree.
+        used: f64,
+    },
+    /// Something other than the CPU time of the proxy.
+    NotCpuTime {
+        /// Share of its CPUs that the proxy used, 0..1.
+        used: f64,
+    },
+}
+
 /// Capacity of an arm compared with that of another.
 ///
 /// With [`Verdict::Invalid`] there is nothing to show: ratio and interval are not numbers (null in JSON).
@@ -243,8 +258,53 @@ pub struct Ratio {
     pub family: u32,
     /// The verdict.
     pub verdict: Verdict,
-    /// Reason for the verdict, in half a sentence.
-    pub because: String,
+    /// Reason for the verdict.
+    pub because: RatioReason,
+}
+
+/// Reason for the verdict on a ratio of capacities.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RatioReason {
+    /// No capacity of one of the two arms can be claimed.
+    Unclaimed {
+        /// That arm.
+        arm: String,
+    },
+    /// The capacity of one of the two arms has no upper end, because the measurement reached its own limit.
+    NoUpperEnd {
+        /// That arm.
+        arm: String,
+    },
+    /// The whole interval is above 1.
+    AboveOne,
+    /// The whole interval is below 1.
+    BelowOne,
+    /// The whole interval is within the band.
+    WithinBand {
+        /// Width of the band on each side of 1, as a share.
+        band: f64,
+    },
+    /// The interval neither clearly excludes 1 nor is within the band.
+    Open {
+        /// Width of the band on each side of 1, as a share.
+        band: f64,
+    },
+    /// Two equal arms differed by as much, which withdraws a claim.
+    EqualArms {
+        /// The A/A arm, and the arm that it repeats.
+        arms: [String; 2],
+        /// Their difference as a share: 0.03 is 3 %.
+        difference: f64,
+        /// True if it withdraws an equivalence, false if it withdraws an effect.
+        was_equivalent: bool,
+    },
+    /// The arms were searched one after the other, and no A/A arm shows what changed in between.
+    ChangeBetweenUnknown {
+        /// The A/A arm, whose capacity cannot be compared; `None` if there is no A/A arm.
+        same: Option<String>,
+    },
 }
 
 /// Serialises limits as the text that users write.

@@ -38,8 +38,8 @@ pub(super) fn sections(input: &ReportInput<'_>, found: &CapacityFindings) -> Vec
         let heading = Heading::section(&id, title).badge(found.validity);
         blocks.push(Block::Heading(heading.remark(&effort(study, arm))));
         if !is_one {
-            let sentences = arm.words.iter().skip(1);
-            blocks.extend(sentences.map(|sentence| text(Style::Plain, sentence.as_str())));
+            let sentences = weir_sentences::capacity::details(arm, &input.findings.limiters);
+            blocks.extend(sentences.into_iter().map(|sentence| text(Style::Plain, sentence)));
         }
         blocks.extend(curve::blocks(arm));
         blocks.extend(growth::blocks(arm));

@@ -1,7 +1,8 @@
 //! Tests of the capacities of arms, in all outputs.
 
 use weir_analysis::capacity::{
-    BracketPoint, Capacity, CapacityFindings, Counted, CurvePoint, Growth, Ratio, UNIT, carries,
+    BracketPoint, Capacity, CapacityFindings, Counted, CurvePoint, Growth, RanOut, Ratio,
+    RatioReason, UNIT,
 };
 use weir_analysis::findings::{CountedReason, Findings, Verdict};
 use weir_model::limit::Limit;
@@ -10,6 +11,7 @@ use weir_model::record::{
 };
 use weir_model::study::ControllerSpec;
 use weir_report::{html, markdown, terminal};
+use weir_sentences::capacity::{carries, details};
 
 use crate::fixture::{self, Fixture};
 use crate::markup;
@@ -73,7 +75,7 @@ fn capacity(arm: &str, server: f64) -> Capacity {
         (Counted::TimeWait, 900.0, 28_231.0, Some(28_231.0)),
     ]
     .map(|(what, low, edge, above)| Growth { what, low: Some(low), edge: Some(edge), above });
-    let mut capacity = Capacity {
+    Capacity {
         arm: arm.to_owned(),
         load: "open".to_owned(),
         claimed: true,
@@ -84,7 +86,7 @@ fn capacity(arm: &str, server: f64) -> Capacity {
         limits: Limit::parse_all("p99 < 30ms, errors < 0.01%").expect("limits"),
         decides: 0,
         is_bracket: false,
-        scatter: Some(0.016),
+        scatter: None,
         stalls: 0,
         verified: low,
         held_s: 65.0,
@@ -108,13 +110,9 @@ fn capacity(arm: &str, server: f64) -> Capacity {
         trials,
         knee: Some(0.55 * server),
         grows: grows.into(),
-        ran_out: "At the edge the proxy uses 97 % of its CPUs: CPU time runs out first.".to_owned(),
+        ran_out: Some(RanOut::CpuTime { used: 0.97 }),
         bracket: bracket(edge, (low, high)),
-        words: Vec::new(),
-    };
-    let decides = "p99 < 30ms decides.".to_owned();
-    capacity.words = vec![carries(&capacity), decides, capacity.ran_out.clone()];
-    capacity
+    }
 }
 
 /// Turns the fixture into a study of the capacities of these arms.
@@ -127,8 +125,8 @@ fn run(arms: Vec<Capacity>, ratios: Vec<Ratio>) -> Fixture {
     study.capacity = Limit::parse_all("p99 < 30ms, errors < 0.01%").expect("limits");
     run.records.clear();
     let answer: Vec<String> = match &arms[..] {
-        [one] => vec![one.words[0].clone(), one.words[1..].join(" ")],
-        all => all.iter().map(|arm| arm.words[0].clone()).collect(),
+        [one] => vec![carries(one), details(one, &[]).join(" ")],
+        all => all.iter().map(carries).collect(),
     };
     run.answer = answer.join("\n");
     run.findings = Findings {
@@ -164,18 +162,17 @@ pub(crate) fn several() -> Fixture {
     let mut arms = vec![capacity(names[0], 4_600.0), capacity(names[1], 9_000.0)];
     let mut none = capacity(names[2], 4_000.0);
     (none.claimed, none.low, none.high, none.holds) = (false, 0.0, 0.0, Vec::new());
-    (none.end, none.knee) = (Some(CapacityEnd::Never), None);
-    none.words = vec![carries(&none)];
+    (none.end, none.knee, none.ran_out) = (Some(CapacityEnd::Never), None, None);
     arms.push(none);
-    let better = "the whole interval is above 1; p is below 0.0001";
+    let unclaimed = RatioReason::Unclaimed { arm: names[2].to_owned() };
     let ratios = vec![
-        ratio(names[1], 1.962, Verdict::Better, better),
-        ratio(names[2], f64::NAN, Verdict::Invalid, "no capacity of gzip can be claimed"),
+        ratio(names[1], 1.962, Verdict::Better, RatioReason::AboveOne),
+        ratio(names[2], f64::NAN, Verdict::Invalid, unclaimed),
     ];
     run(arms, ratios)
 }
 
-fn ratio(arm: &str, value: f64, verdict: Verdict, because: &str) -> Ratio {
+fn ratio(arm: &str, value: f64, verdict: Verdict, because: RatioReason) -> Ratio {
     Ratio {
         arm: arm.to_owned(),
         against: "stock".to_owned(),
@@ -185,7 +182,7 @@ fn ratio(arm: &str, value: f64, verdict: Verdict, because: &str) -> Ratio {
         p_holm: 1e-5,
         family: 1,
         verdict,
-        because: because.to_owned(),
+        because,
     }
 }
 

@@ -8,9 +8,12 @@ use weir_model::record::*;
 use weir_model::study::{Arm, ArmRole, Study, StudyArrivals};
 use weir_record::Run;
 
-use weir_analysis::capacity::{Capacity, CapacityFindings, Counted, CurvePoint, sentence};
+use weir_analysis::capacity::{
+    Capacity, CapacityFindings, Counted, CurvePoint, RanOut, RatioReason,
+};
 use weir_analysis::findings::Verdict;
 use weir_analysis::fixture::{arm, run_with_records};
+use weir_sentences::capacity::{because, carries, details, of_record};
 
 use super::AnalyzedRun;
 
@@ -85,7 +88,7 @@ fn step(arm: &str, stage: SearchStage, blocks: (u32, u32), between: Option<(f64,
     })
 }
 
-fn build_record(arm: &str, end: CapacityEnd) -> CapacityRecord {
+pub(crate) fn build_record(arm: &str, end: CapacityEnd) -> CapacityRecord {
     CapacityRecord {
         arm: arm.to_owned(),
         load: "closed".to_owned(),
@@ -157,12 +160,12 @@ fn what_a_search_found_is_told_with_what_its_trials_show() {
     assert!(arm.claimed && (arm.low..arm.high).contains(&CAPACITY));
     assert_eq!((arm.unit.as_str(), arm.held_s), ("requests/s", 65.0));
     assert_eq!(
-        arm.words[0],
+        carries(&arm),
         "stock carries 4,750 to 4,880 requests/s within p99 < 30ms and errors < 1% (95 %): 4,750/s held for 65 s, 4,900/s \
          broke after 4.0 s."
     );
-    assert_eq!(arm.words[1], "p99 < 30ms decides.");
-    assert!(findings.answer().starts_with(&arm.words[0]));
+    assert_eq!(details(&arm, &findings.limiters)[0], "p99 < 30ms decides.");
+    assert!(findings.answer().starts_with(&carries(&arm)));
     // Nothing of a comparison.
     assert!(findings.loads.is_empty() && findings.matrices.is_empty());
     assert_eq!(findings.headline.validity, Validity::Valid, "{:?}", findings.headline);
@@ -223,7 +226,7 @@ fn trials_of_one_rate_are_pooled_and_not_averaged() {
 
 #[test]
 fn what_grew_is_told_at_low_rates_at_the_edge_and_above() {
-    let (_, arm) = analyze_search(ended(|_| {}));
+    let (findings, arm) = analyze_search(ended(|_| {}));
     for (what, expected) in [
         (Counted::ProxyCpu, [180e3; 3]),
         (Counted::OriginConnects, [0.25; 3]),
@@ -235,11 +238,12 @@ fn what_grew_is_told_at_low_rates_at_the_edge_and_above() {
             assert!((value.unwrap() / expected - 1.0).abs() < 0.03, "{row:?}: {expected}");
         }
     }
-    assert!(arm.ran_out.contains("86 % of its CPUs: CPU time runs out first"), "{}", arm.ran_out);
+    assert!(matches!(arm.ran_out, Some(RanOut::CpuTime { used }) if (0.85..0.86).contains(&used)));
+    assert!(findings.answer().contains("86 % of its CPUs: CPU time runs out first"));
     assert!(!arm.grows.iter().any(|row| row.what == Counted::Reconnects));
     // Without an edge there is nothing to hold the rest against.
     let (_, none) = analyze_search(ended(|record| (record.low, record.high) = (0.0, 0.0)));
-    assert!(none.grows.is_empty() && none.ran_out.is_empty());
+    assert!(none.grows.is_empty() && none.ran_out.is_none());
 }
 
 #[test]
@@ -247,15 +251,15 @@ fn a_search_that_did_not_end_tells_how_far_it_came() {
     let (_, arm) = analyze_search(Vec::new());
     assert_eq!((arm.claimed, arm.end, arm.low), (false, None, 4_750.0));
     let carried = "is not claimed: the search did not end. 4,800/s was carried for 1.0 s, 4,860/s broke after 1.0 s. Resume";
-    assert!(arm.words[0].contains(carried), "{:?}", arm.words);
+    assert!(carries(&arm).contains(carried), "{}", carries(&arm));
     let mut held = step("stock", SearchStage::Hold, (90, 1), Some((4_500.0, 5_000.0)));
     if let Record::Bracket(step) = &mut held {
         step.held = Some(ObservedRecord { rate: 4_500.0, seconds: 65.0 });
     }
     let (_, arm) = analyze_search(vec![held]);
     let so_far = "So far stock carries 4,500 to 5,000 requests/s within p99 < 30ms and errors < 1%: 4,500/s held for 65 s";
-    assert!(arm.words[0].starts_with(so_far), "{:?}", arm.words);
-    let words = sentence(&build_record("stock", CapacityEnd::Found));
+    assert!(carries(&arm).starts_with(so_far), "{}", carries(&arm));
+    let words = of_record(&build_record("stock", CapacityEnd::Found));
     assert!(words.contains("4,750 to 4,880 requests/s"), "{words}");
 }
 
@@ -268,18 +272,22 @@ fn arms_are_compared_by_the_ratio_of_their_capacities() {
         Capped,
     }
     use Ends::{Bracket, Capped, Interval};
+    use RatioReason::{AboveOne, BelowOne};
     // Ends of the arm's answer against 4,000 to 4,200, its ratio, and the verdict with a band of 10 %.
-    type Case = ((f64, f64), Ends, f64, Verdict);
+    type Case = ((f64, f64), Ends, f64, Verdict, RatioReason);
+    let (within, open) = (RatioReason::WithinBand { band: 0.1 }, RatioReason::Open { band: 0.1 });
+    let unclaimed = RatioReason::Unclaimed { arm: "e".to_owned() };
+    let endless = RatioReason::NoUpperEnd { arm: "f".to_owned() };
     let cases: [Case; 9] = [
-        ((8_000.0, 8_400.0), Interval, 2.0, Verdict::Better),
-        ((3_000.0, 3_100.0), Interval, 0.744, Verdict::Worse),
-        ((4_050.0, 4_250.0), Interval, 1.012, Verdict::Equivalent),
-        ((3_500.0, 5_000.0), Interval, 1.021, Verdict::Inconclusive),
-        ((0.0, 0.0), Interval, f64::NAN, Verdict::Invalid),
-        ((8_000.0, 8_400.0), Capped, f64::NAN, Verdict::Invalid),
-        ((6_000.0, 9_000.0), Bracket, 1.793, Verdict::Better),
-        ((1_000.0, 3_900.0), Bracket, 0.482, Verdict::Worse),
-        ((3_900.0, 6_000.0), Bracket, 1.180, Verdict::Inconclusive),
+        ((8_000.0, 8_400.0), Interval, 2.0, Verdict::Better, AboveOne),
+        ((3_000.0, 3_100.0), Interval, 0.744, Verdict::Worse, BelowOne),
+        ((4_050.0, 4_250.0), Interval, 1.012, Verdict::Equivalent, within),
+        ((3_500.0, 5_000.0), Interval, 1.021, Verdict::Inconclusive, open.clone()),
+        ((0.0, 0.0), Interval, f64::NAN, Verdict::Invalid, unclaimed),
+        ((8_000.0, 8_400.0), Capped, f64::NAN, Verdict::Invalid, endless),
+        ((6_000.0, 9_000.0), Bracket, 1.793, Verdict::Better, AboveOne),
+        ((1_000.0, 3_900.0), Bracket, 0.482, Verdict::Worse, BelowOne),
+        ((3_900.0, 6_000.0), Bracket, 1.180, Verdict::Inconclusive, open),
     ];
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
     let mut arms = vec![arm("stock", ArmRole::Baseline, 0)];
@@ -303,11 +311,15 @@ fn arms_are_compared_by_the_ratio_of_their_capacities() {
     let (_folder, run) = run_with_records(&header, Vec::new(), |_, _| Vec::new(), &records);
     let findings = AnalyzedRun::of(&run);
     let ratios = &findings.capacity.as_ref().unwrap().ratios;
-    for ((_, _, wanted, verdict), ratio) in cases.iter().zip(ratios) {
+    for ((_, kind, wanted, verdict, reason), ratio) in cases.iter().zip(ratios) {
         let is_near = (ratio.ratio - wanted).abs() < 0.001 || wanted.is_nan();
         assert!(is_near && ratio.verdict == *verdict, "{ratio:?}");
         assert_eq!(ratio.ratio.is_nan(), wanted.is_nan(), "{ratio:?}");
-        assert!(!ratio.because.is_empty() && ratio.family == 4, "{ratio:?}");
+        assert_eq!((&ratio.because, ratio.family), (reason, 4), "{ratio:?}");
+        // A bracket has no p, and neither has what is not compared.
+        let has_p = because(ratio).contains("; p is ");
+        let says_p = !matches!(verdict, Verdict::Equivalent | Verdict::Invalid);
+        assert_eq!(has_p, *kind == Interval && says_p, "{ratio:?}");
     }
     // Two intervals of 4.9 %: 4.9 % × √2 between them, and p at its edge is that of the interval.
     let (low, high) = ratios[0].interval;

@@ -108,7 +108,7 @@ pub(crate) enum CapacityFormat {
     Text,
     /// The report as Markdown.
     Markdown,
-    /// For programs: docs/schemas/weir-capacity-1.json.
+    /// For programs: docs/schemas/weir-capacity-2.json.
     Json,
     /// A row for each arm (docs/csv.md).
     Csv,

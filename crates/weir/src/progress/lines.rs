@@ -208,7 +208,7 @@ impl Lines {
     fn announce(&mut self, announcement: Announcement) {
         match announcement {
             Announcement::Bracket { bracket, left } => self.search(&bracket, left),
-            Announcement::Capacity(found) => self.say(&words::capacity(&found)),
+            Announcement::Capacity(found) => self.say(&weir_sentences::capacity::of_record(&found)),
             Announcement::AloneBegun { arms: [against, arm], why, stretches, length } => {
                 self.is_alone = true;
                 let length = number::length(whole_seconds(length));

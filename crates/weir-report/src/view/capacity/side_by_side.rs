@@ -4,6 +4,7 @@ use weir_analysis::capacity::{Capacity, CapacityFindings, Ratio};
 use weir_analysis::findings::Verdict;
 use weir_model::record::CapacityEnd;
 use weir_model::study::{ArmRole, Study};
+use weir_sentences::capacity::because;
 
 use super::curve;
 use crate::tree::{
@@ -126,7 +127,7 @@ fn row(study: &Study, arm: &Capacity, ratio: Option<&Ratio>) -> Row {
             _ => shown.small(number::ratio_interval(ratio.ratio, ratio.interval)),
         },
         Cell::tone(tone, format!("{sign} {word}")),
-        Cell::from(format!("against {}: {}", ratio.against, ratio.because)),
+        Cell::from(format!("against {}: {}", ratio.against, because(ratio))),
     ];
     Row::new(&*arm.arm, cells).part(row_part)
 }
@@ -143,7 +144,7 @@ fn effect(study: &Study, ratio: &Ratio) -> ForestRow {
         word,
         figures: format!("{shown} ({})", number::ratio_interval(ratio.ratio, ratio.interval)),
         ratio: shown,
-        because: ratio.because.clone(),
+        because: because(ratio),
         effect: Some(Effect { ratio: ratio.ratio, low, high }),
     }
 }

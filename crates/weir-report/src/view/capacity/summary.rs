@@ -4,6 +4,7 @@ use weir_analysis::capacity::{Capacity, CapacityFindings};
 use weir_analysis::findings::Verdict;
 use weir_model::record::ObservedRecord;
 use weir_model::study::Study;
+use weir_sentences::capacity::because;
 
 use super::side_by_side::{end, interval, part, role, verdict};
 use crate::number;
@@ -46,10 +47,10 @@ fn row(study: &Study, found: &CapacityFindings, arm: &Capacity) -> Row {
         let sign = words::verdict_sign(ratio.verdict);
         let shown = Cell::from(number::ratio(ratio.ratio));
         let (shown, why) = match ratio.verdict {
-            Verdict::Invalid => (shown, ratio.because.as_str()),
+            Verdict::Invalid => (shown, because(ratio)),
             _ => {
                 let within = number::ratio_interval(ratio.ratio, ratio.interval);
-                (shown.small(within), "")
+                (shown.small(within), String::new())
             }
         };
         cells.extend([shown, Cell::tone(tone, format!("{sign} {word}")), Cell::from(why)]);

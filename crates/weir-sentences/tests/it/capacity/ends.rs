@@ -126,10 +126,10 @@ fn each_end_has_its_words() {
         run.records[index] = ended(change).remove(0);
         let findings = AnalyzedRun::of(&run);
         let arm = findings.capacity.as_ref().unwrap().arms[0].clone();
-        let all = arm.words.join(" ");
+        let all = format!("{} {}", carries(&arm), details(&arm, &findings.limiters).join(" "));
         assert!(all.contains(words), "{words}: {all}");
         assert!(!all.contains("NaN") && !all.contains(".."), "{all}");
-        assert!(findings.answer().starts_with(&arm.words[0]), "{}", findings.answer());
+        assert!(findings.answer().starts_with(&carries(&arm)), "{}", findings.answer());
         assert_eq!(arm.claimed, arm.verified > 1.0, "{words}");
     }
 }

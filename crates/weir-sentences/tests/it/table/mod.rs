@@ -7,6 +7,7 @@ mod answer;
 mod arms;
 mod example;
 mod surroundings;
+mod capacity;
 
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
@@ -14,11 +15,17 @@ type Row = (&'static str, String);
 /// The title of a section, and the function that makes its rows.
 type Section = (&'static str, fn() -> Vec<Row>);
 
-const SECTIONS: [Section; 4] = [
+const SECTIONS: &[Section] = &[
     ("The answer of a comparison", answer::rows),
     ("One arm at a time", alone::rows),
     ("What arms did", arms::rows),
     ("Remarks on the network and the hosts", surroundings::rows),
+    ("The answer of a search for capacities", capacity::answer_rows),
+    ("The capacity of an arm", capacity::claimed_rows),
+    ("A capacity that is not claimed", capacity::unclaimed_rows),
+    ("An objective that holds at no rate", capacity::never_rows),
+    ("What else is said of a capacity", capacity::detail_rows),
+    ("Reasons for verdicts on capacities", capacity::reason_rows),
 ];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";
@@ -26,14 +33,14 @@ const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `
 #[test]
 fn sentences_are_those_of_the_table() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/sentences.md");
-    let sections = SECTIONS.map(|(title, rows)| {
+    let sections = SECTIONS.iter().map(|(title, rows)| {
         let rows = rows().into_iter().map(|(case, text)| {
             let lines = text.lines().map(|line| format!("  > {line}\n"));
             format!("* {case}\n{}", lines.collect::<String>())
         });
         format!("\n## {title}\n\n{}", rows.collect::<String>())
     });
-    let table = format!("{HEAD}{}", sections.concat());
+    let table = format!("{HEAD}{}", sections.collect::<String>());
     if std::env::var_os("WEIR_WRITE_DOCS").is_some() {
         std::fs::write(path, &table).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The answer for programs: docs/schemas/weir-capacity-1.json.
+//! The answer for programs: docs/schemas/weir-capacity-2.json.
 
 use serde::Serialize;
 use weir_analysis::capacity::{CapacityFindings, UNIT};
@@ -9,7 +9,7 @@ use weir_record::Run;
 use crate::commands::fail_if::Judged;
 
 /// Name and version of the format. The version changes if an old reader would be misled.
-pub(crate) const FORMAT: &str = "weir-capacity/1";
+pub(crate) const FORMAT: &str = "weir-capacity/2";
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -44,8 +44,6 @@ struct Limiter<'a> {
     limiter: Option<&'a str>,
     /// Certainty of the limiter.
     certainty: Option<weir_limits::Certainty>,
-    /// Always null; read `certainty`.
-    confidence: Option<f64>,
     /// Parameters to change, in the order in which to try them.
     turn: &'a [String],
     words: String,
@@ -115,7 +113,6 @@ fn limiter(found: &LimiterFindings) -> Limiter<'_> {
         answer: found.judgement.answer,
         limiter: first.map(|first| &*first.limiter),
         certainty: first.map(|first| first.certainty),
-        confidence: None,
         turn: first.map_or(&[], |first| &first.turn),
         words: weir_analysis::limiter::sentence(found),
     }

@@ -155,7 +155,7 @@ fn none_better(study: &Study, findings: &Findings) -> Failure {
         let capacities = capacity
             .arms
             .iter()
-            .map(|arm| format!("\n  {}", weir_analysis::capacity::carries(arm)));
+            .map(|arm| format!("\n  {}", weir_sentences::capacity::carries(arm)));
         return Failure::failed(format!(
             "a run that searched for capacities recommends no settings; it found:{}",
             capacities.collect::<String>()
