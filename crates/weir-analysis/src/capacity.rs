@@ -11,8 +11,8 @@ use weir_record::Run;
 use crate::blocks::LoadData;
 use crate::evidence::Evidence;
 use crate::findings::{CountedReason, LimiterFindings};
+use crate::headline;
 use crate::validity::{Use, judge};
-use crate::{headline, limiter};
 
 pub(crate) mod curve;
 mod growth;
@@ -39,11 +39,11 @@ pub(crate) fn find(run: &Run) -> Option<CapacityFindings> {
     Some(CapacityFindings { arms, ratios, validity, reasons, left_out: headline::left_out(&data) })
 }
 
-/// Replaces what the counters of slices say about the limit of each arm by the limiter that was found.
+/// Drops what the counters of slices say about the limit of each arm whose limiter was found: that says more.
 pub(crate) fn name_limits(found: &mut CapacityFindings, limiters: &[LimiterFindings]) {
     for arm in &mut found.arms {
-        if let Some(limiter) = limiters.iter().find(|limiter| limiter.arm == arm.arm) {
-            arm.ran_out = limiter::sentence(limiter);
+        if limiters.iter().any(|limiter| limiter.arm == arm.arm) {
+            arm.ran_out.clear();
             arm.words = words::answer(arm);
         }
     }

@@ -27,7 +27,7 @@ pub use crate::outcomes::UNANSWERED;
 pub use alone::AloneFindings;
 pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
-pub use growth::{Bends, GrowthFindings, ResourceGrowth, Shape};
+pub use growth::{Bends, GrowthFindings, ResourceGrowth, Shape, UnknownGrowth};
 pub use headline::{Headline, Incomplete};
 pub use limiter::{LimiterFindings, Stretch};
 pub use limits::{Holding, LimitFindings};

@@ -5,12 +5,13 @@ mod proxies;
 mod tail;
 
 use weir_analysis::findings::{
-    Comparison, Findings, Holding, Ineffective, InertArm, LimitFindings, LoadFindings, MisreadArm,
-    UNANSWERED, Verdict,
+    CapacityFindings, Comparison, Findings, Holding, Ineffective, InertArm, LimitFindings,
+    LimiterFindings, LoadFindings, MisreadArm, UNANSWERED, Verdict,
 };
 use weir_analysis::{are_different_proxies, are_steps};
 use weir_model::study::{ArmRole, Metric, Study};
 
+use crate::limiter;
 use crate::names::{capitalize, find_arm, join_names, metric_words};
 use crate::numbers::{self, ms};
 
@@ -23,7 +24,7 @@ const CONNECTIONS_LIMIT: &str = "The connections were the limit, so this does no
 /// Returns the answer, with a line for each load that gives the objective's metric, or for each capacity.
 pub fn answer(study: &Study, findings: &Findings) -> String {
     if let Some(capacity) = &findings.capacity {
-        return weir_analysis::capacity::summary(capacity);
+        return of_capacity(capacity, &findings.limiters);
     }
     let of_loads = of_loads(study, findings);
     let between = if of_loads.contains('\n') { "\n" } else { " " };
@@ -31,6 +32,20 @@ pub fn answer(study: &Study, findings: &Findings) -> String {
     let alone = findings.alone.iter().map(|found| found.words.clone());
     let sentences = std::iter::once(of_loads).chain(misread).chain(alone);
     sentences.collect::<Vec<_>>().join(between)
+}
+
+/// Answers from the capacities. The answer for a single arm ends with its limiter.
+fn of_capacity(found: &CapacityFindings, limiters: &[LimiterFindings]) -> String {
+    let summary = weir_analysis::capacity::summary(found);
+    let limiter = match &found.arms[..] {
+        [arm] => limiters.iter().find(|limiter| limiter.arm == arm.arm).zip(Some(arm)),
+        _ => None,
+    };
+    let Some((limiter, arm)) = limiter else {
+        return summary;
+    };
+    let between = if arm.words.len() > 1 { " " } else { "\n" };
+    format!("{summary}{between}{}", limiter::describe(limiter))
 }
 
 /// Answers from the findings under each load. A second sentence warns if two equal arms came out as different.

@@ -6,8 +6,11 @@
 //! into one file, `sentences.md`, which reads from top to bottom.
 
 mod answer;
+pub mod growth;
+pub mod limiter;
 mod names;
 mod numbers;
 
 pub use answer::answer;
 pub use names::{capitalize, join_names, metric_words};
+pub use numbers::with_unit;

@@ -9,6 +9,7 @@ mod summary;
 use weir_analysis::capacity::{Capacity, CapacityFindings};
 use weir_model::record::SearchStage;
 use weir_model::study::Study;
+use weir_sentences::limiter::describe;
 
 use super::load;
 pub(super) use summary::{blocks as summary, winner};
@@ -40,6 +41,9 @@ pub(super) fn sections(input: &ReportInput<'_>, found: &CapacityFindings) -> Vec
         if !is_one {
             let sentences = arm.words.iter().skip(1);
             blocks.extend(sentences.map(|sentence| text(Style::Plain, sentence.as_str())));
+            let mut limiters = input.findings.limiters.iter();
+            let limiter = limiters.find(|limiter| limiter.arm == arm.arm);
+            blocks.extend(limiter.map(|limiter| text(Style::Plain, describe(limiter))));
         }
         blocks.extend(curve::blocks(arm));
         blocks.extend(growth::blocks(arm));

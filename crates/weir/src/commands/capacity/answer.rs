@@ -44,8 +44,6 @@ struct Limiter<'a> {
     limiter: Option<&'a str>,
     /// Certainty of the limiter.
     certainty: Option<weir_limits::Certainty>,
-    /// Always null; read `certainty`.
-    confidence: Option<f64>,
     /// Parameters to change, in the order in which to try them.
     turn: &'a [String],
     words: String,
@@ -115,8 +113,7 @@ fn limiter(found: &LimiterFindings) -> Limiter<'_> {
         answer: found.judgement.answer,
         limiter: first.map(|first| &*first.limiter),
         certainty: first.map(|first| first.certainty),
-        confidence: None,
         turn: first.map_or(&[], |first| &first.turn),
-        words: weir_analysis::limiter::sentence(found),
+        words: weir_sentences::limiter::describe(found),
     }
 }
