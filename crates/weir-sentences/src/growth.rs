@@ -10,16 +10,16 @@ use crate::numbers::with_unit;
 /// Returns the answer in a sentence about the resources that are known, and one about the others.
 pub fn describe(found: &GrowthFindings) -> String {
     let known = describe_known(found);
-    let unknown = list_unknown(found);
+    let reasons = list_unknown(found);
     let whose = if known.is_none() { format!(" of {}", found.arm) } else { String::new() };
     let unknown =
-        (!unknown.is_empty()).then(|| format!("Not known{whose}: {}.", unknown.join("; ")));
+        (!reasons.is_empty()).then(|| format!("Not known{whose}: {}.", reasons.join("; ")));
     known.into_iter().chain(unknown).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the sentence about the resources that are known; `None` if there are none.
 fn describe_known(found: &GrowthFindings) -> Option<String> {
-    let plain = [
+    let shapes = [
         (Shape::Linear, "grows linearly with the rate", "grow linearly with the rate"),
         (Shape::Constant, "does not grow", "do not grow"),
         (
@@ -28,7 +28,7 @@ fn describe_known(found: &GrowthFindings) -> Option<String> {
             "grow, but not along a straight line",
         ),
     ];
-    let plain = plain.into_iter().filter_map(|(shape, one, many)| clause(found, shape, one, many));
+    let plain = shapes.into_iter().filter_map(|(shape, one, many)| clause(found, shape, one, many));
     let bends = found.known().into_iter().filter_map(|growth| {
         let bend = growth.bend?;
         let (at, (low, high)) = bend.at;

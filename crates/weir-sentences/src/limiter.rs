@@ -12,9 +12,10 @@ use weir_limits::{
 
 use crate::numbers::with_unit;
 
-pub use confirmation::reduced_resource;
+pub use confirmation::name_reduced_resource;
 pub use quantity::{
-    bound, condition, condition_quantity, condition_value, is_flag, missing, quantity,
+    describe_bound, describe_condition, describe_measure, describe_missing, describe_outcome,
+    describe_quantity, format_value, is_flag,
 };
 
 /// Use of a resource, as a share, below which it is not mentioned as the next limit.
@@ -50,12 +51,11 @@ pub fn describe(found: &LimiterFindings) -> String {
             format!("What limits {arm} is not known: {why}{}.", part.unwrap_or_default())
         }
         ([], _) => {
-            let at = found.stretch.rate.map(|rate| format!(" at {}", with_unit(rate, "/s")));
-            let but = unread(found)
-                .map(|why| format!(", as far as is known: {why}"))
-                .or_else(|| Some(format!(", as far as is known: only {}", partly(found)?)));
-            let (at, but) = (at.unwrap_or_default(), but.unwrap_or_default());
-            format!("Nothing was used up by {arm}{at}{but}.")
+            let rate = found.stretch.rate;
+            let at = rate.map_or(String::new(), |rate| format!(" at {}", with_unit(rate, "/s")));
+            let doubt = unread(found).or_else(|| Some(format!("only {}", partly(found)?)));
+            let but = doubt.map(|doubt| format!(", as far as is known: {doubt}"));
+            format!("Nothing was used up by {arm}{at}{}.", but.unwrap_or_default())
         }
     }
 }
@@ -150,12 +150,15 @@ fn behind(behind: &Behind, requested: f64) -> Option<String> {
     }
 }
 
+/// Returns the reason why no limiter is named although the load was not carried.
 fn why_not(found: &LimiterFindings) -> String {
     let judgement = &found.judgement;
-    match (judgement.unknown.is_empty(), judgement.seen.is_empty()) {
-        (true, true) => "the load was not carried, but no known resource was used up".to_owned(),
-        (true, false) => "the observations contradict each other".to_owned(),
-        (false, _) => unjudged::clause(found),
+    if !judgement.unknown.is_empty() {
+        unjudged::clause(found)
+    } else if judgement.seen.is_empty() {
+        "the load was not carried, but no known resource was used up".to_owned()
+    } else {
+        "the observations contradict each other".to_owned()
     }
 }
 

@@ -3,8 +3,8 @@
 use weir_analysis::findings::{LimiterFindings, Stretch};
 use weir_limits::{ConditionEvidence, Finding, Series};
 use weir_sentences::limiter::{
-    bound, condition, condition_quantity, condition_value, describe, is_flag, limiter_name,
-    missing, quantity, what_to_do,
+    describe, describe_condition, describe_measure, describe_missing, describe_outcome,
+    describe_quantity, format_value, is_flag, limiter_name, what_to_do,
 };
 use weir_sentences::with_unit;
 
@@ -80,7 +80,7 @@ fn describe_stretch(stretch: &Stretch) -> String {
 /// Shows the evidence of findings: a table in files, a clause for each finding in terminals, whose lines are short.
 fn evidence(findings: &[Finding]) -> Vec<Block> {
     let items = findings.iter().map(|finding| {
-        let conditions: Vec<String> = finding.evidence.iter().map(condition).collect();
+        let conditions: Vec<String> = finding.evidence.iter().map(describe_condition).collect();
         Text::of(Role::Strong, limiter_name(&finding.limiter))
             .plain(format!(": {}", conditions.join("; ")))
     });
@@ -113,19 +113,17 @@ fn evidence(findings: &[Finding]) -> Vec<Block> {
 
 /// Returns the cells of a piece of evidence: quantity, value, value at a low load, and if it shows the limit.
 fn figures(one: &ConditionEvidence) -> [String; 4] {
-    let low = one.at_low_load.map(|value| condition_value(one, value));
+    let low = one.at_low_load.map(|value| format_value(one, value));
+    let mut shows = if one.holds { "yes" } else { "no" }.to_owned();
     // What rules ask of a flag is a number between its two values.
-    let sign = match (is_flag(one), one.holds) {
-        (true, true) => "yes".to_owned(),
-        (true, false) => "no".to_owned(),
-        (false, true) => format!("yes: {}", bound(one.bound, &one.unit)),
-        (false, false) => format!("no: not {}", bound(one.bound, &one.unit)),
-    };
+    if !is_flag(one) {
+        shows += &format!(": {}", describe_outcome(one));
+    }
     [
-        condition_quantity(one),
-        condition_value(one, one.value),
+        describe_measure(one),
+        format_value(one, one.value),
         low.unwrap_or_else(|| number::NONE.to_owned()),
-        sign,
+        shows,
     ]
 }
 
@@ -161,7 +159,7 @@ fn series(found: &LimiterFindings) -> Vec<Block> {
     let charts = all.iter().map(|one| {
         let (least, most) = bounds(one);
         Multiple {
-            name: quantity(&one.quantity),
+            name: describe_quantity(&one.quantity),
             said: format!(
                 "from {} to {} within {end}",
                 with_unit(least, &one.unit),
@@ -185,7 +183,7 @@ fn series(found: &LimiterFindings) -> Vec<Block> {
         let values: Vec<f64> = one.points.iter().map(|(_, value)| *value).collect();
         let line = Text::of(Role::Picture, number::sparkline(&values, most));
         let ends = [least, most].map(|value| Cell::from(with_unit(value, &one.unit)));
-        Row::new(quantity(&one.quantity), [Cell::from(line)].into_iter().chain(ends))
+        Row::new(describe_quantity(&one.quantity), [Cell::from(line)].into_iter().chain(ends))
     });
     let columns = [Column::left("over that time"), Column::new("least"), Column::new("most")];
     let table = Table::new(Kind::Plain, "What was sampled", "quantity").columns(columns).rows(rows);
@@ -205,7 +203,7 @@ fn others(found: &LimiterFindings) -> Vec<Block> {
     let judgement = &found.judgement;
     let mut folds = Vec::new();
     let rows = judgement.ruled_out.iter().map(|ruled| {
-        let why: Vec<String> = ruled.why.iter().map(condition).collect();
+        let why: Vec<String> = ruled.why.iter().map(describe_condition).collect();
         Row::new(limiter_name(&ruled.limiter), [Cell::from(why.join("; "))])
     });
     let rows: Vec<Row> = rows.collect();
@@ -216,7 +214,8 @@ fn others(found: &LimiterFindings) -> Vec<Block> {
         folds.push(fold("What was ruled out", vec![Block::Table(table)]));
     }
     let rows = judgement.unknown.iter().map(|unknown| {
-        let why: Vec<String> = unknown.missing.iter().map(|name| missing(found, name)).collect();
+        let why: Vec<String> =
+            unknown.missing.iter().map(|name| describe_missing(found, name)).collect();
         Row::new(limiter_name(&unknown.limiter), [Cell::from(why.join("; "))])
     });
     let rows: Vec<Row> = rows.collect();

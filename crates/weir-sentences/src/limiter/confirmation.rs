@@ -4,7 +4,7 @@ use weir_model::record::ConfirmationRecord;
 use weir_model::study::{Reduction, TakenFrom};
 
 /// Returns the name of the resource that is reduced, with its owner.
-pub fn reduced_resource(from: TakenFrom) -> &'static str {
+pub fn name_reduced_resource(from: TakenFrom) -> &'static str {
     match from {
         TakenFrom::Generator => "the generator's CPU time",
         TakenFrom::Proxy => "the proxy's CPU time",
@@ -16,7 +16,7 @@ pub fn reduced_resource(from: TakenFrom) -> &'static str {
 /// carries 24 % less (20 to 27 %).`
 fn describe_reduction(taken: Reduction, confirmation: &ConfirmationRecord) -> String {
     let named = if confirmation.confirmed { "Confirmed" } else { "Not confirmed" };
-    let whose = reduced_resource(taken.from);
+    let whose = name_reduced_resource(taken.from);
     let carries = match confirmation.ratio {
         Some((ratio, (low, high))) => {
             let [less, least, most] = [ratio, high, low].map(|ratio| 100.0 * (1.0 - ratio));

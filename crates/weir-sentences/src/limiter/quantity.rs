@@ -9,7 +9,7 @@ use crate::numbers::with_unit;
 const FLAG: &str = "1 where ";
 
 /// Returns a description of a quantity; of a flag, what it says if it is 1.
-pub fn quantity(name: &str) -> String {
+pub fn describe_quantity(name: &str) -> String {
     let Some(known) = Quantities::builtin().get(name) else {
         return name.replace('_', " ");
     };
@@ -21,10 +21,10 @@ pub fn quantity(name: &str) -> String {
 
 /// Returns a description of the quantity that a condition is about, or of both if it is about the share of one in
 /// another.
-pub fn condition_quantity(condition: &ConditionEvidence) -> String {
-    let name = quantity(&condition.quantity);
+pub fn describe_measure(condition: &ConditionEvidence) -> String {
+    let name = describe_quantity(&condition.quantity);
     match &condition.of {
-        Some(of) => format!("{name}, as a share of: {}", quantity(of)),
+        Some(of) => format!("{name}, as a share of: {}", describe_quantity(of)),
         None => name,
     }
 }
@@ -36,7 +36,7 @@ pub fn is_flag(condition: &ConditionEvidence) -> bool {
 }
 
 /// Formats a value of the quantity that a condition is about: `93 %`, `yes`.
-pub fn condition_value(condition: &ConditionEvidence, value: f64) -> String {
+pub fn format_value(condition: &ConditionEvidence, value: f64) -> String {
     if !is_flag(condition) {
         with_unit(value, &condition.unit)
     } else if value > 0.5 {
@@ -47,19 +47,25 @@ pub fn condition_value(condition: &ConditionEvidence, value: f64) -> String {
 }
 
 /// Describes a condition with its value: `use of the CPUs: 40 %, not above 93 %`.
-pub fn condition(condition: &ConditionEvidence) -> String {
-    let name = condition_quantity(condition);
-    let value = condition_value(condition, condition.value);
-    // What rules ask of a flag is a number between its two values.
+pub fn describe_condition(condition: &ConditionEvidence) -> String {
+    let name = describe_measure(condition);
+    let value = format_value(condition, condition.value);
     if is_flag(condition) {
-        return format!("{name}: {value}");
+        // What rules ask of a flag is a number between its two values.
+        format!("{name}: {value}")
+    } else {
+        format!("{name}: {value}, {}", describe_outcome(condition))
     }
+}
+
+/// Describes the bound of a condition, and on which side of it the value is: `not above 93 %`.
+pub fn describe_outcome(condition: &ConditionEvidence) -> String {
     let not = if condition.holds { "" } else { "not " };
-    format!("{name}: {value}, {not}{}", bound(condition.bound, &condition.unit))
+    format!("{not}{}", describe_bound(condition.bound, &condition.unit))
 }
 
 /// Describes a bound for values in this unit: `above 93 %`. The unit of a share of another quantity is `share`.
-pub fn bound(bound: Bound, unit: &str) -> String {
+pub fn describe_bound(bound: Bound, unit: &str) -> String {
     match bound {
         Bound::Above(bound) => format!("above {}", with_unit(bound, unit)),
         Bound::Below(bound) => format!("below {}", with_unit(bound, unit)),
@@ -68,8 +74,8 @@ pub fn bound(bound: Bound, unit: &str) -> String {
 }
 
 /// Describes a quantity that a limiter could not be judged without, and why it is unknown.
-pub fn missing(found: &LimiterFindings, name: &str) -> String {
-    let means = quantity(name);
+pub fn describe_missing(found: &LimiterFindings, name: &str) -> String {
+    let means = describe_quantity(name);
     let evidence = &found.evidence;
     let read_of = evidence.quantities.get(name).and_then(|fact| fact.read_of);
     match (evidence.absent.get(name), read_of) {
@@ -92,24 +98,27 @@ fn why_absent(absent: &Absent) -> String {
     }
 }
 
+/// Returns the name of a datum of a trial.
 fn input(input: &Input) -> String {
     match input {
         Input::Figure(known) => figure(*known).to_owned(),
-        Input::Quantity(name) => quantity(name),
+        Input::Quantity(name) => describe_quantity(name),
         Input::Setting(ids) => ids.join(" or ").replace('_', " "),
         Input::Errors => "its errors".to_owned(),
         Input::ResponseTimes => "its response times".to_owned(),
     }
 }
 
+/// Returns the name of a divisor.
 fn divisor(divisor: &Divisor) -> String {
     match divisor {
         Divisor::Requests => "the number of requests".to_owned(),
-        Divisor::Quantity(name) => quantity(name),
+        Divisor::Quantity(name) => describe_quantity(name),
         Divisor::Columns(columns) => columns.replace('_', " "),
     }
 }
 
+/// Returns the name of a figure of a trial.
 fn figure(figure: Figure) -> &'static str {
     match figure {
         Figure::RateIntended => "the rate asked for",

@@ -85,7 +85,7 @@ fn step(arm: &str, stage: SearchStage, blocks: (u32, u32), between: Option<(f64,
     })
 }
 
-fn build_record(arm: &str, end: CapacityEnd) -> CapacityRecord {
+pub(super) fn build_record(arm: &str, end: CapacityEnd) -> CapacityRecord {
     CapacityRecord {
         arm: arm.to_owned(),
         load: "closed".to_owned(),

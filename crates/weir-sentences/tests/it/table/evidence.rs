@@ -2,7 +2,9 @@
 
 use weir_analysis::fixture;
 use weir_limits::{Absent, Bound, ConditionEvidence, Divisor, Fact, Figure, Input};
-use weir_sentences::limiter::{condition, condition_quantity, condition_value, missing};
+use weir_sentences::limiter::{
+    describe_condition, describe_measure, describe_missing, format_value,
+};
 
 use super::Row;
 use super::limiter::fact;
@@ -40,34 +42,42 @@ pub(super) fn rows() -> Vec<Row> {
     let flag = evidence("compression_on", "", 1.0, Bound::Above(0.5), true);
     let negative = evidence("saturated", "", 0.0, Bound::Above(0.5), false);
     vec![
-        ("Above its bound", condition(&busy())),
+        ("Above its bound", describe_condition(&busy())),
         (
             "Not above its bound",
-            condition(&evidence("cpu", "share", 0.6, Bound::Above(0.93), false)),
+            describe_condition(&evidence("cpu", "share", 0.6, Bound::Above(0.93), false)),
         ),
-        ("Below its bound", condition(&evidence("cpu", "share", 0.6, Bound::Below(0.85), true))),
-        ("More than at a low load", condition(&switches)),
-        ("A share of another quantity", condition(&share)),
-        ("A flag that is set", condition(&flag)),
-        ("A flag that is not set", condition(&negative)),
-        ("The name of a share in a table", condition_quantity(&share)),
-        ("The value of a flag in a table", condition_value(&flag, 0.0)),
+        (
+            "Below its bound",
+            describe_condition(&evidence("cpu", "share", 0.6, Bound::Below(0.85), true)),
+        ),
+        ("More than at a low load", describe_condition(&switches)),
+        ("A share of another quantity", describe_condition(&share)),
+        ("A flag that is set", describe_condition(&flag)),
+        ("A flag that is not set", describe_condition(&negative)),
+        ("The name of a share in a table", describe_measure(&share)),
+        ("The value of a flag in a table", format_value(&flag, 0.0)),
         (
             "A quantity that is not in the catalog",
-            condition_quantity(&evidence("so_far_unknown", "", 1.0, Bound::Above(0.5), true)),
+            describe_measure(&evidence("so_far_unknown", "", 1.0, Bound::Above(0.5), true)),
         ),
     ]
 }
 
+/// Returns the clause about memory that is unknown for this reason.
+fn absent(reason: Absent) -> String {
+    let mut found = fixture::limiter("stock");
+    found.evidence.absent.insert("memory".to_owned(), reason);
+    describe_missing(&found, "memory")
+}
+
+fn not_given(input: Input) -> String {
+    absent(Absent::NotGiven(input))
+}
+
 pub(super) fn missing_rows() -> Vec<Row> {
-    let absent = |absent| {
-        let mut found = fixture::limiter("stock");
-        found.evidence.absent.insert("memory".to_owned(), absent);
-        missing(&found, "memory")
-    };
-    let not_given = |input| absent(Absent::NotGiven(input));
-    let column = || "cpus.user_ns".to_owned();
-    let denied = Absent::Missing { column: "cpus.".to_owned(), why: "no permission".to_owned() };
+    let (column, table) = ("processes.resident_bytes", "processes".to_owned());
+    let denied = Absent::Missing { column: column.to_owned(), why: "no permission".to_owned() };
     let ids = ["gzip", "gzip_comp_level"].map(str::to_owned);
     let total = "cpus.user_ns+idle_ns".to_owned();
     let mut partly = fixture::limiter("stock");
@@ -75,11 +85,11 @@ pub(super) fn missing_rows() -> Vec<Row> {
     partly.evidence.quantities.insert("memory".to_owned(), read);
     let mut rows = vec![
         ("It cannot be read", absent(denied)),
-        ("It was never sampled", absent(Absent::NotSampled(column()))),
-        ("It was sampled once", absent(Absent::SampledOnce(column()))),
-        ("Its counter went back", absent(Absent::WentBack(column()))),
-        ("Processes came or went", absent(Absent::CameOrWent("cpus".to_owned()))),
-        ("The clock of the samples stood still", absent(Absent::Clock("cpus".to_owned()))),
+        ("It was never sampled", absent(Absent::NotSampled(column.to_owned()))),
+        ("It was sampled once", absent(Absent::SampledOnce(column.to_owned()))),
+        ("Its counter went back", absent(Absent::WentBack(column.to_owned()))),
+        ("Processes came or went", absent(Absent::CameOrWent(table.clone()))),
+        ("The clock of the samples stood still", absent(Absent::Clock(table))),
         ("Another quantity is unknown", not_given(Input::Quantity("cpu_others".to_owned()))),
         ("Settings are unknown", not_given(Input::Setting(ids.into()))),
         ("Errors are unknown", not_given(Input::Errors)),
@@ -90,8 +100,11 @@ pub(super) fn missing_rows() -> Vec<Row> {
             absent(Absent::OfNothing(Divisor::Quantity("connections".to_owned()))),
         ),
         ("Columns are zero", absent(Absent::OfNothing(Divisor::Columns(total)))),
-        ("Some pods were read", missing(&partly, "memory")),
-        ("It is known, but not at a low load", missing(&fixture::limiter("stock"), "memory")),
+        ("Some pods were read", describe_missing(&partly, "memory")),
+        (
+            "It is known, but not at a low load",
+            describe_missing(&fixture::limiter("stock"), "memory"),
+        ),
     ];
     rows.extend(FIGURES.map(|(figure, case)| (case, not_given(Input::Figure(figure)))));
     rows

@@ -36,17 +36,29 @@ fn say(resources: &[ResourceGrowth]) -> String {
     })
 }
 
+fn linear(of: Resource) -> ResourceGrowth {
+    resource(of, Shape::Linear)
+}
+
+fn level(of: Resource) -> ResourceGrowth {
+    resource(of, Shape::Constant)
+}
+
+fn turns(of: Resource) -> ResourceGrowth {
+    unknown(of, UnknownGrowth::InTurns)
+}
+
+fn absent(reason: Absent) -> String {
+    say(&[unknown(Resource::Memory, UnknownGrowth::Absent(reason))])
+}
+
 pub(super) fn rows() -> Vec<Row> {
     use Resource::{Connections, Cpu, Memory, Network};
     let bend = Bends { at: (300.0, (289.0, 312.4)), before: 0.1, after: 0.5, value: 0.03 };
     let bend = ResourceGrowth { bend: Some(bend), ..resource(Cpu, Shape::Bend) };
-    let [linear, level] =
-        [Shape::Linear, Shape::Constant].map(|shape| move |of| resource(of, shape));
-    let turns = |of| unknown(of, UnknownGrowth::InTurns);
-    let absent = |absent| say(&[unknown(Memory, UnknownGrowth::Absent(absent))]);
-    let column = || "processes.resident_bytes".to_owned();
-    let table = || "processes".to_owned();
-    let why = "no permission".to_owned();
+    let column = "processes.resident_bytes".to_owned();
+    let table = "processes".to_owned();
+    let denied = Absent::Missing { column: column.clone(), why: "no permission".to_owned() };
     vec![
         ("One resource grows linearly", say(&[linear(Cpu)])),
         ("Connections grow linearly", say(&[linear(Connections)])),
@@ -71,18 +83,21 @@ pub(super) fn rows() -> Vec<Row> {
             say(&[turns(Cpu), unknown(Memory, UnknownGrowth::Varies)]),
         ),
         ("Too few windows", say(&[unknown(Cpu, UnknownGrowth::TooFewWindows(18))])),
-        ("A table that cannot be read", absent(Absent::Missing { column: column(), why })),
-        ("A column without samples", absent(Absent::NotSampled(column()))),
-        ("A column with one sample", absent(Absent::SampledOnce(column()))),
-        ("A counter that went back", absent(Absent::WentBack(column()))),
-        ("Processes that came or went", absent(Absent::CameOrWent(table()))),
-        ("A clock that stood still", absent(Absent::Clock(table()))),
+        ("A table that cannot be read", absent(denied)),
+        ("A column without samples", absent(Absent::NotSampled(column.clone()))),
+        ("A column with one sample", absent(Absent::SampledOnce(column.clone()))),
+        ("A counter that went back", absent(Absent::WentBack(column.clone()))),
+        ("Processes that came or went", absent(Absent::CameOrWent(table.clone()))),
+        ("A clock that stood still", absent(Absent::Clock(table.clone()))),
         (
             "A proxy that weir did not start",
             absent(Absent::NotGiven(Input::Figure(Figure::ProxyCpus))),
         ),
         ("A share of no requests", absent(Absent::OfNothing(Divisor::Requests))),
-        ("A share of columns that are zero", absent(Absent::OfNothing(Divisor::Columns(column())))),
+        (
+            "A share of columns that are zero",
+            absent(Absent::OfNothing(Divisor::Columns(column.clone()))),
+        ),
         (
             "A share of another quantity that is zero",
             absent(Absent::OfNothing(Divisor::Quantity("cpu_all".to_owned()))),

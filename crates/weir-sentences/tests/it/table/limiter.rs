@@ -6,11 +6,12 @@ use weir_limits::{
     Absent, Answer, Behind, Certainty, Fact, Finding, Role, Rules, TurnDirection, Unknown,
 };
 use weir_model::limit::Limit;
-use weir_model::record::ConfirmationRecord;
+use weir_model::record::{CapacityEnd, ConfirmationRecord, Record};
 use weir_model::study::{Arm, Metric, Reduction, Settings, TakenFrom};
 use weir_sentences::limiter::{describe, what_to_do};
 
 use super::Row;
+use crate::capacity::build_record;
 
 pub(super) fn fact(value: f64, unit: &str) -> Fact {
     Fact { value, at_low_load: None, unit: unit.to_owned(), from: Vec::new(), read_of: None }
@@ -100,8 +101,7 @@ pub(super) fn rows() -> Vec<Row> {
     let pods = Some("pods of Deployment default/proxy");
     let mut closed = calm();
     closed.stretch.rate = None;
-    let unfilled = fixture::limiter("stock");
-    let mut unfilled = LimiterFindings { judgement: named(finding("cpu")).judgement, ..unfilled };
+    let mut unfilled = named(finding("cpu"));
     unfilled.evidence.quantities.clear();
     let mut contradicted = fixture::limiter("stock");
     contradicted.judgement.seen = vec![super::evidence::busy()];
@@ -180,7 +180,10 @@ pub(super) fn unjudged_rows() -> Vec<Row> {
     rows
 }
 
-fn confirmed(confirmed: bool, ratio: Option<(f64, (f64, f64))>) -> ConfirmationRecord {
+/// A ratio and its interval.
+type Ratio = (f64, (f64, f64));
+
+fn confirmed(confirmed: bool, ratio: Option<Ratio>) -> ConfirmationRecord {
     ConfirmationRecord {
         arm: "stock".to_owned(),
         load: "open".to_owned(),
@@ -195,6 +198,14 @@ fn confirmed(confirmed: bool, ratio: Option<(f64, (f64, f64))>) -> ConfirmationR
     }
 }
 
+fn reduced(is_confirmed: bool, from: TakenFrom, ratio: Option<Ratio>) -> ConfirmationRecord {
+    ConfirmationRecord {
+        turned: Settings::new(),
+        taken: Some(Reduction { from, percent: 25 }),
+        ..confirmed(is_confirmed, ratio)
+    }
+}
+
 pub(super) fn confirmation_rows() -> Vec<Row> {
     let more = Some((1.92, (1.88, 1.97)));
     let same = Some((1.01, (0.98, 1.03)));
@@ -205,11 +216,6 @@ pub(super) fn confirmation_rows() -> Vec<Row> {
     let both = [("backlog", "4096"), ("net.core.somaxconn", "4096")];
     let both = both.map(|(id, level)| (id.to_owned(), level.to_owned()));
     let answered = ConfirmationRecord { turned: Settings::from(both), ..confirmed(true, None) };
-    let taken_of = |confirmed, from, ratio| ConfirmationRecord {
-        turned: Settings::new(),
-        taken: Some(Reduction { from, percent: 25 }),
-        ..self::confirmed(confirmed, ratio)
-    };
     let why_not = "the trial was INVALID".to_owned();
     let invalid = ConfirmationRecord { why_not: why_not.clone(), ..confirmed(false, None) };
     let impossible = ConfirmationRecord { turned: Settings::new(), ..invalid.clone() };
@@ -220,16 +226,16 @@ pub(super) fn confirmation_rows() -> Vec<Row> {
         ("A parameter is not confirmed", vec![confirmed(false, same)]),
         ("The trial of a parameter has no result", vec![invalid]),
         ("No trial could be made", vec![impossible]),
-        ("Less CPU time of the proxy confirms it", vec![taken_of(true, TakenFrom::Proxy, less)]),
+        ("Less CPU time of the proxy confirms it", vec![reduced(true, TakenFrom::Proxy, less)]),
         (
             "Less CPU time of the generator does not confirm it",
-            vec![taken_of(false, TakenFrom::Generator, same)],
+            vec![reduced(false, TakenFrom::Generator, same)],
         ),
         (
             "With a slower origin server nothing is answered",
-            vec![taken_of(false, TakenFrom::Origin, None)],
+            vec![reduced(false, TakenFrom::Origin, None)],
         ),
-        ("Two trials", vec![raised, taken_of(true, TakenFrom::Proxy, less)]),
+        ("Two trials", vec![raised, reduced(true, TakenFrom::Proxy, less)]),
     ];
     let rows = confirmations.into_iter().map(|(case, confirmations)| {
         (case, describe(&LimiterFindings { confirmations, ..named(finding("cpu")) }))
@@ -237,11 +243,11 @@ pub(super) fn confirmation_rows() -> Vec<Row> {
     rows.collect()
 }
 
-/// Returns the answer of a search that was cut short at its beginning, with a limiter of the first arm.
-fn search(arms: Vec<Arm>) -> String {
+/// Returns the answer of a search with a limiter of the first arm.
+fn search(arms: Vec<Arm>, records: &[Record]) -> String {
     let mut header = fixture::build_header(arms);
     header.study.capacity = Limit::parse_all("p99 < 30ms").expect("a limit");
-    let (_folder, run) = fixture::run(&header, Vec::new());
+    let (_folder, run) = fixture::run_with_records(&header, Vec::new(), |_, _| Vec::new(), records);
     let mut findings = weir_analysis::analyze(&run);
     findings.limiters = vec![named(finding("cpu"))];
     weir_sentences::answer(&run.header.study, &findings)
@@ -249,8 +255,10 @@ fn search(arms: Vec<Arm>) -> String {
 
 pub(super) fn capacity_rows() -> Vec<Row> {
     let [first, _, other] = fixture::three_arms().try_into().expect("three");
+    let ended = Record::Capacity(build_record("stock", CapacityEnd::Found));
     vec![
-        ("One arm", search(vec![first.clone()])),
-        ("Two arms: the report has the limiter of each", search(vec![first, other])),
+        ("One arm", search(vec![first.clone()], &[ended])),
+        ("One arm, after a search that did not end", search(vec![first.clone()], &[])),
+        ("Two arms: the report has the limiter of each", search(vec![first, other], &[])),
     ]
 }
