@@ -30,7 +30,7 @@ pub use crate::outcomes::UNANSWERED;
 pub use alone::{AloneChoice, AloneFindings, AloneReason};
 pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
-pub use growth::{Bends, GrowthFindings, ResourceGrowth, Shape};
+pub use growth::{Bends, GrowthFindings, ResourceGrowth, Shape, UnknownGrowth};
 pub use headline::{Headline, Incomplete};
 pub use idle::IdleLoad;
 pub use limiter::{LimiterFindings, Stretch};

@@ -6,12 +6,15 @@ use std::ops::Range;
 use std::time::Duration;
 
 use tempfile::TempDir;
+use weir_limits::{Absent, Answer, Evidence, Judgement, Unknown};
 use weir_model::fixture;
 use weir_model::load_report::LoadReport;
 use weir_model::record::*;
 use weir_model::study::*;
 use weir_record::{HistogramKind, Run, RunWriter, empty_histogram, summarize, tag};
 use weir_stats::{SplitMix64, block_order};
+
+use crate::findings::{LimiterFindings, Stretch};
 
 /// Length of a slice, nanoseconds; `MEASURED_NS` is its measured part.
 pub const SLICE_NS: u64 = 100_000_000;
@@ -189,4 +192,49 @@ pub fn run_with_records(
 /// A load test without reasons for doubt: 10,000/s on 100 connections for 10 s by one thread.
 pub fn load_report() -> LoadReport {
     serde_json::from_str(include_str!("fixture/load_report.json")).unwrap()
+}
+
+/// An arm with a load of 4,200/s that it did not carry, for a reason that is not known.
+pub fn limiter(arm: &str) -> LimiterFindings {
+    LimiterFindings {
+        load: "open".to_owned(),
+        arm: arm.to_owned(),
+        pods: None,
+        stretch: Stretch {
+            from_s: 0.0,
+            until_s: 5.0,
+            rate: Some(4_200.0),
+            saturated: true,
+            stage: None,
+        },
+        low: None,
+        judged: (1, 1),
+        confirmations: Vec::new(),
+        judgement: Judgement {
+            answer: Answer::DoNotKnow,
+            findings: Vec::new(),
+            ruled_out: Vec::new(),
+            unknown: Vec::new(),
+            seen: Vec::new(),
+        },
+        evidence: Evidence::default(),
+        series: Vec::new(),
+        workers: Vec::new(),
+    }
+}
+
+/// The arm `shop` with limiters that could not be judged, each because it lacks a quantity: (limiter, quantity, reason
+/// of the sampler).
+pub fn unjudged(lacking: &[(&str, &str, Option<&str>)]) -> LimiterFindings {
+    let mut found = limiter("shop");
+    for (limiter, quantity, why) in lacking {
+        let (limiter, quantity) = ((*limiter).to_owned(), (*quantity).to_owned());
+        found.judgement.unknown.push(Unknown { limiter, missing: vec![quantity.clone()] });
+        let absent = match why {
+            Some(why) => Absent::Missing { column: "processes".to_owned(), why: (*why).to_owned() },
+            None => Absent::NotSampled("proxy".to_owned()),
+        };
+        found.evidence.absent.insert(quantity, absent);
+    }
+    found
 }

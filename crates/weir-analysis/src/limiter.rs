@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_limits::{
-    Absent, Evidence, Figure, Finding, HostSamples, Judgement, Quantities, Role, Rules, Trial,
-    Window, judge, over_time, workers,
+    Absent, Evidence, Figure, Finding, HostSamples, Input, Judgement, Quantities, Role, Rules,
+    Trial, Window, judge, over_time, workers,
 };
 use weir_model::quantity::CpuSet;
 use weir_model::record::{ConfirmationRecord, Record, RunHeader, SearchStage};
@@ -27,12 +27,11 @@ mod load;
 mod stretches;
 mod trial;
 mod unjudged;
-mod words;
 
 pub(crate) use growth::find as grown;
 
-pub use load::of_load;
-pub use words::{limiter_name, sentence, taken_name, turn};
+pub use load::find_load_limiter;
+pub use unjudged::{Source, Unjudged, find_unjudged};
 
 /// Distance from the edge, as a share, within which a rate of a search counts as being at the edge.
 const AT_EDGE: f64 = 0.12;
@@ -284,7 +283,7 @@ impl<'r> Judge<'r> {
 }
 
 /// Returns true if a parameter belongs to pods.
-fn is_of_pods(parameter: &str) -> bool {
+pub fn is_of_pods(parameter: &str) -> bool {
     let catalog = Catalog::builtin();
     let mut all = catalog.workload_parameters();
     all.any(|row| row.id == parameter)
@@ -307,7 +306,7 @@ fn place_turns(findings: &mut [Finding], is_in_pods: bool) {
 /// is then unknown.
 fn leave_out_cpu(evidence: &mut Evidence) {
     if evidence.value("cpu_others").is_none() && evidence.quantities.remove("cpu").is_some() {
-        let unknown = Absent::NotGiven("cpu_others".to_owned());
+        let unknown = Absent::NotGiven(Input::Quantity("cpu_others".to_owned()));
         evidence.absent.insert("cpu".to_owned(), unknown);
     }
 }

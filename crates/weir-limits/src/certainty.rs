@@ -28,7 +28,7 @@ pub enum Certainty {
 }
 
 impl Certainty {
-    /// Returns the name used in JSON and in sentences: `strong`.
+    /// Returns the name used in JSON: `strong`.
     pub fn name(self) -> &'static str {
         match self {
             Certainty::Strong => "strong",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use weir_model::sample::{Counters, SampleRow, Table};
 
-use crate::evidence::Absent;
+use crate::evidence::{Absent, Divisor, Input};
 use crate::modes::excess;
 use crate::quantities::{Columns, Derivation, Keys, Take};
 use crate::window::{Figure, HostSamples, Role, Trial, Window};
@@ -26,27 +26,28 @@ pub(crate) fn value(
     let trial = window.trial;
     match from {
         Derivation::Samples(of) => of_samples(of, window, counters),
-        Derivation::Ratio { of, by } => share(find_known(known, of)?, find_known(known, by)?, by),
+        Derivation::Ratio { of, by } => {
+            share(find_known(known, of)?, find_known(known, by)?, Divisor::Quantity(by.clone()))
+        }
         Derivation::Less { of, by } => {
             let minuend = find_known(known, of)?;
             Ok((minuend - known.get(by).unwrap_or(&0.0)).max(0.0))
         }
         Derivation::Trial(Figure::OthersCpu) => {
             let read = figure_of(trial, Figure::OthersCpu);
-            read.or_else(|unknown| others(window, counters).map_err(|_| unknown))
+            read.or_else(|unknown| others(window, counters).ok_or(unknown))
         }
         Derivation::Trial(figure) => figure_of(trial, *figure),
         Derivation::Errors(kinds) => {
-            let errors =
-                trial.errors.as_ref().ok_or_else(|| Absent::NotGiven("its errors".to_owned()))?;
+            let errors = trial.errors.as_ref().ok_or(Absent::NotGiven(Input::Errors))?;
             let failed: u64 = kinds.iter().filter_map(|kind| errors.get(kind)).sum();
-            share(failed as f64, trial.requests as f64, "the number of requests")
+            share(failed as f64, trial.requests as f64, Divisor::Requests)
         }
         Derivation::Setting(ids) => {
             let level = ids
                 .iter()
                 .find_map(|id| trial.settings.get(id))
-                .ok_or_else(|| Absent::NotGiven(ids.join(" or ")))?;
+                .ok_or_else(|| Absent::NotGiven(Input::Setting(ids.clone())))?;
             let word = if level == "off" { 0.0 } else { 1.0 };
             Ok(level.parse().unwrap_or(word))
         }
@@ -55,21 +56,21 @@ pub(crate) fn value(
 }
 
 fn find_known(known: &QuantityValues, name: &str) -> Result<f64, Absent> {
-    known.get(name).copied().ok_or_else(|| Absent::NotGiven(name.to_owned()))
+    known.get(name).copied().ok_or_else(|| Absent::NotGiven(Input::Quantity(name.to_owned())))
 }
 
 fn figure_of(trial: &Trial, figure: Figure) -> Result<f64, Absent> {
-    trial.figures.get(&figure).copied().ok_or_else(|| Absent::NotGiven(figure.means().to_owned()))
+    trial.figures.get(&figure).copied().ok_or(Absent::NotGiven(Input::Figure(figure)))
 }
 
-fn share(part: f64, whole: f64, name: &str) -> Result<f64, Absent> {
-    if whole == 0.0 { Err(Absent::OfNothing(name.to_owned())) } else { Ok(part / whole) }
+fn share(part: f64, whole: f64, divisor: Divisor) -> Result<f64, Absent> {
+    if whole == 0.0 { Err(Absent::OfNothing(divisor)) } else { Ok(part / whole) }
 }
 
 /// Returns the share of the proxy's CPU time that went to other processes, from samples of its host, if no reading was
 /// taken when the load came and went. CPU time of the trial's own processes on other CPUs is subtracted, too: the
-/// result is a lower bound.
-fn others(window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
+/// result is a lower bound. `None` if unknown.
+fn others(window: &Window<'_>, counters: &Counters) -> Option<f64> {
     const TASKS: [&str; 2] = ["user_ns", "system_ns"];
     const ALL: [&str; 6] = ["user_ns", "system_ns", "softirq_ns", "irq_ns", "steal_ns", "idle_ns"];
     let hosts: Vec<HostSamples> =
@@ -86,20 +87,20 @@ fn others(window: &Window<'_>, counters: &Counters) -> Result<f64, Absent> {
         rates.iter().map(|(_, rate)| rate).sum::<f64>()
     });
     let of_trial = server + peers.iter().sum::<f64>();
-    share((tasks - of_trial).max(0.0), all, "the time of the CPUs")
+    (all > 0.0).then(|| (tasks - of_trial).max(0.0) / all)
 }
 
-/// Returns the rate of the proxy's columns; an error if any of its pods could not be read, as what is missing would be
+/// Returns the rate of the proxy's columns; `None` if any of its pods could not be read, as what is missing would be
 /// taken for that of others.
 fn read_in_use(
     table: &str,
     columns: &[&str],
     window: &Window<'_>,
     counters: &Counters,
-) -> Result<f64, Absent> {
+) -> Option<f64> {
     let rate = build_rate(table, columns, Role::Proxy, 1.0);
-    let (value, unread) = as_far_as_read(&rate, window, counters)?;
-    unread.map_or(Ok(value), Err)
+    let (value, unread) = as_far_as_read(&rate, window, counters).ok()?;
+    unread.is_none().then_some(value)
 }
 
 /// Builds the rate of the sum of columns of a role, times `scale`.
@@ -180,7 +181,7 @@ fn of_host(
     };
     // What the sampler said of it is worth more than that a cell is empty.
     read.map(Some).map_err(|absent| match absent {
-        Absent::NotSampled(_) => find_missing(of, host).unwrap_or(absent),
+        Absent::NotSampled(_) | Absent::SampledOnce(_) => find_missing(of, host).unwrap_or(absent),
         absent => absent,
     })
 }
@@ -360,14 +361,14 @@ impl Reader<'_> {
         }
         let value = match self.of.keys {
             Keys::Sum if !self.of.share_of.is_empty() => {
-                share(parts, wholes, &self.name(&self.of.share_of.join("+")))?
+                share(parts, wholes, Divisor::Columns(self.name(&self.of.share_of.join("+"))))?
             }
             Keys::Sum => parts,
             keys => together(keys, &values),
         };
         match self.of.take {
-            Take::Rate => share(value, seconds, "the window"),
-            Take::PerRequest => share(value, rate? * seconds, "the number of requests"),
+            Take::Rate => Ok(value / seconds),
+            Take::PerRequest => share(value, rate? * seconds, Divisor::Requests),
             _ => Ok(value),
         }
     }
@@ -375,7 +376,7 @@ impl Reader<'_> {
     /// Returns the total growth of several columns from the first row to the last.
     fn sum(&self, columns: &[String], rows: &[&SampleRow]) -> Result<f64, Absent> {
         if rows.len() < 2 {
-            return Err(Absent::NotSampled(format!("{} twice", self.name(&columns.join("+")))));
+            return Err(Absent::SampledOnce(self.name(&columns.join("+"))));
         }
         let mut grown = 0;
         for pair in rows.windows(2) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::derive::{QuantityValues, read_of, value};
 use crate::quantities::{Derivation, Quantities};
-use crate::window::Window;
+use crate::window::{Figure, Window};
 use weir_model::sample::Counters;
 
 /// The value of a quantity.
@@ -27,36 +27,62 @@ pub struct Fact {
 }
 
 /// Reason why a quantity is unknown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Absent {
     /// The sampler reported that the column cannot be read.
-    #[error("{column} cannot be read: {why}")]
     Missing {
         /// Name as `table.column`.
         column: String,
         /// The sampler's reason.
         why: String,
     },
-    /// No sample of the window has a value.
-    #[error("no sample has {0}")]
+    /// No sample of the window has a value of this column (`table.column`).
     NotSampled(String),
-    /// A counter went back: it was reset, or it wrapped.
-    #[error("{0} went back within the window")]
+    /// Only one sample of the window has this column, and two are needed for a difference.
+    SampledOnce(String),
+    /// The counter in this column went back within the window: it was reset, or it wrapped.
     WentBack(String),
-    /// A process, a thread or a device appeared or vanished within the window, so a counter restarted.
-    #[error("rows of {0} came or went within the window")]
+    /// A process, a thread or a device appeared in this table or vanished from it within the window, so a counter
+    /// restarted.
     CameOrWent(String),
-    /// The clock of the samples did not advance.
-    #[error("the times of samples of {0} do not ascend")]
+    /// The clock of the samples of this table did not advance.
     Clock(String),
-    /// The trial does not provide this figure.
-    #[error("the trial does not know {0}")]
-    NotGiven(String),
+    /// The trial does not provide this.
+    NotGiven(Input),
     /// The value would be a share of zero.
-    #[error("{0} is zero, so there is no share of it")]
-    OfNothing(String),
+    OfNothing(Divisor),
+}
+
+/// A datum of a trial from which a quantity is derived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    /// A figure of the generator or the lab.
+    Figure(Figure),
+    /// Another quantity, by its name.
+    Quantity(String),
+    /// An effective setting of the proxy, by any of these ids.
+    Setting(Vec<String>),
+    /// Numbers of failed requests.
+    Errors,
+    /// Histogram of the response times.
+    ResponseTimes,
+}
+
+/// Divisor of a share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Divisor {
+    /// Number of requests.
+    Requests,
+    /// Another quantity, by its name.
+    Quantity(String),
+    /// Sum of columns: `table.column+column`.
+    Columns(String),
 }
 
 /// Knowledge about a trial.

@@ -7,8 +7,7 @@ use weir_model::study::ProxyKind;
 
 use crate::certainty::{Certainty, Reliability};
 use crate::evidence::Evidence;
-use crate::rules::{Condition, Rule, Rules, TurnDirection};
-use crate::text::filled;
+use crate::rules::{Bound, Condition, Rule, Rules, TurnDirection};
 use crate::window::Role;
 
 /// A quantity as evaluated by a condition.
@@ -17,14 +16,17 @@ use crate::window::Role;
 pub struct ConditionEvidence {
     /// Name of the quantity.
     pub quantity: String,
-    /// Value, or the share if the condition is about a share of another quantity.
+    /// Quantity to divide by, if the condition is about a share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// Value, or the share.
     pub value: f64,
     /// Value at a low load; `None` if unknown.
     pub at_low_load: Option<f64>,
     /// Unit of the value.
     pub unit: String,
-    /// The condition in words: `above 93 %`.
-    pub condition: String,
+    /// Bound of the condition.
+    pub bound: Bound,
     /// True if the condition holds.
     pub holds: bool,
     /// Sources of the value: `table.column`, `trial`.
@@ -58,9 +60,10 @@ pub struct Finding {
     pub limiter: String,
     /// Role whose resource it is.
     pub role: Role,
-    /// Description, a sentence without its full stop.
+    /// Description by the rule, a sentence without its full stop. Names of quantities in braces stand for their values
+    /// in the evidence.
     pub says: String,
-    /// Advice on how to remove the limit.
+    /// Advice by the rule on how to remove the limit.
     #[serde(rename = "do")]
     pub advice: String,
     /// Certainty, by how often similar findings were right on simulated hosts.
@@ -69,9 +72,6 @@ pub struct Finding {
     /// Limiters that could not be judged and that would be named before this one if they applied.
     #[serde(default)]
     pub unjudged: Vec<String>,
-    /// Always null: it was a number made up from the weights of rules, not a frequency. Use `certainty`.
-    #[serde(default)]
-    pub confidence: Option<f64>,
     /// Sum of the weights of the evidence; orders findings, and has no meaning by itself.
     #[serde(skip)]
     pub score: f64,
@@ -309,22 +309,22 @@ fn show_all(conditions: &[&Condition], evidence: &Evidence) -> Vec<ConditionEvid
 fn show(condition: &Condition, evidence: &Evidence) -> Option<ConditionEvidence> {
     let name = &condition.quantity.value;
     let fact = evidence.quantities.get(name)?;
-    let (mut quantity, mut unit) = (name.clone(), fact.unit.clone());
+    let mut unit = fact.unit.clone();
     let (mut now, mut low, mut from) = (fact.value, fact.at_low_load, fact.from.clone());
     if let Some(of) = &condition.of {
         let total = evidence.quantities.get(of)?;
-        quantity = format!("{name} of {of}");
         unit = "share".to_owned();
         now /= total.value;
         low = low.zip(total.at_low_load).map(|(part, total)| part / total);
         from.extend(total.from.iter().cloned());
     }
     Some(ConditionEvidence {
-        quantity,
+        quantity: name.clone(),
+        of: condition.of.clone(),
         value: now,
         at_low_load: low,
-        condition: condition.bound_in(&unit),
         unit,
+        bound: condition.bound(),
         holds: condition.holds(evidence)?,
         from,
     })
@@ -353,7 +353,7 @@ fn in_order(
     }
     let behind = find_behind(&ordered, rules, evidence);
     let mut findings: Vec<Finding> =
-        ordered.into_iter().map(|(after, shows)| finding(after, shows, evidence, proxy)).collect();
+        ordered.into_iter().map(|(after, shows)| finding(after, shows, proxy)).collect();
     if let Some(first) = findings.first_mut() {
         first.behind = behind;
     }
@@ -374,22 +374,16 @@ fn before(rule: &Rule, all: &[&Rule], evidence: &Evidence) -> Vec<String> {
         .collect()
 }
 
-fn finding(
-    after: Vec<String>,
-    shows: Shows<'_>,
-    evidence: &Evidence,
-    proxy: Option<ProxyKind>,
-) -> Finding {
+fn finding(after: Vec<String>, shows: Shows<'_>, proxy: Option<ProxyKind>) -> Finding {
     let (rule, score, shown) = shows;
     let turns = rule.turns(proxy);
     Finding {
         limiter: rule.limiter.value.clone(),
         role: rule.role,
-        says: filled(&rule.says, evidence),
-        advice: filled(&rule.advice, evidence),
+        says: rule.says.clone(),
+        advice: rule.advice.clone(),
         certainty: Certainty::default(),
         unjudged: Vec::new(),
-        confidence: None,
         score,
         evidence: shown,
         turn: turns.iter().map(|turn| turn.parameter.clone()).collect(),

@@ -23,16 +23,14 @@ mod modes;
 mod quantities;
 mod rules;
 mod series;
-mod text;
 mod window;
 
 pub use certainty::{Band, Certainty, Reliability};
 pub use error::DataError;
-pub use evidence::{Absent, Evidence, Fact};
+pub use evidence::{Absent, Divisor, Evidence, Fact, Input};
 pub use growth::{Grown, growth};
 pub use judge::{Answer, Behind, ConditionEvidence, Finding, Judgement, Ruled, Unknown, judge};
 pub use quantities::{Columns, Derivation, Keys, Quantities, Quantity, Resource, Take};
-pub use rules::{Condition, Rule, Rules, Turn, TurnDirection};
+pub use rules::{Bound, Condition, Rule, Rules, Turn, TurnDirection};
 pub use series::{Series, Worker, over_time, workers};
-pub use text::shown;
 pub use window::{Figure, HostSamples, Role, Trial, Window};

@@ -1,6 +1,6 @@
 //! Peaks of response times.
 
-use crate::evidence::Absent;
+use crate::evidence::{Absent, Input};
 use crate::quantities::MODE_WIDTH_S;
 
 /// Returns the share of response times just after the given times, as far as they exceed those just before and after by
@@ -9,7 +9,7 @@ use crate::quantities::MODE_WIDTH_S;
 pub(crate) fn excess(at: &[f64], times: &[(u64, u64)]) -> Result<f64, Absent> {
     let all: u64 = times.iter().map(|(_, count)| count).sum();
     if all == 0 {
-        return Err(Absent::NotGiven("its response times".to_owned()));
+        return Err(Absent::NotGiven(Input::ResponseTimes));
     }
     let shares = at.iter().map(|at| {
         let around =

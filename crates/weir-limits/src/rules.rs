@@ -11,7 +11,6 @@ use crate::error::{DataError, read};
 use crate::evidence::Evidence;
 use crate::misfit::{self, Misfit};
 use crate::quantities::{Derivation, Quantities};
-use crate::text::{shown, slots};
 use crate::window::Role;
 
 /// Key of `turn` for the proxies that have no list of their own.
@@ -58,10 +57,15 @@ impl From<String> for Turn {
 }
 
 /// A bound of a condition.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Bound {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// The value has to exceed this one.
     Above(f64),
+    /// The value has to stay below this one.
     Below(f64),
+    /// Minimum ratio of the value to that at a low load.
     Grows(f64),
 }
 
@@ -92,20 +96,12 @@ pub struct Condition {
 }
 
 impl Condition {
-    pub(crate) fn bound(&self) -> Bound {
+    /// Returns the bound of the value; of a share of another quantity, that of the share.
+    pub fn bound(&self) -> Bound {
         match (self.above, self.below, self.grows) {
             (Some(above), _, _) => Bound::Above(above),
             (_, Some(below), _) => Bound::Below(below),
             (_, _, grows) => Bound::Grows(grows.unwrap_or(1.0)),
-        }
-    }
-
-    /// Describes the bound for values in this unit: `above 93 %`. The unit of a share of another quantity is `share`.
-    pub fn bound_in(&self, unit: &str) -> String {
-        match self.bound() {
-            Bound::Above(bound) => format!("above {}", shown(bound, unit)),
-            Bound::Below(bound) => format!("below {}", shown(bound, unit)),
-            Bound::Grows(factor) => format!("{factor} times that at a low load"),
         }
     }
 
@@ -442,6 +438,11 @@ fn check_rule(rule: &Rule, quantities: &Quantities) -> Result<(), String> {
         Some(name) => Err(format!("`{name}` is no proxy")),
         None => Ok(()),
     }
+}
+
+/// Returns the names in braces of a sentence.
+fn slots(sentence: &str) -> impl Iterator<Item = &str> {
+    sentence.split('{').skip(1).filter_map(|part| part.split_once('}').map(|(name, _)| name))
 }
 
 /// Returns the value, or its share of a total; a share of nothing is nothing that could be known.

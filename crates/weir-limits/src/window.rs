@@ -92,34 +92,6 @@ pub enum Figure {
     ProxySockets,
 }
 
-impl Figure {
-    /// Returns a description of the figure in words.
-    pub fn means(self) -> &'static str {
-        match self {
-            Figure::RateIntended => "the rate asked for",
-            Figure::RateOffered => "the rate sent",
-            Figure::RateCompleted => "the rate answered",
-            Figure::Saturated => "whether the load was carried",
-            Figure::Closed => "whether the loop is closed",
-            Figure::ServiceTimeS => "the time of a response from its sending on",
-            Figure::DispatchLagS => "how late the generator was",
-            Figure::OriginTimeS => "the time of the origin's responses",
-            Figure::BytesPerS => "bytes per second",
-            Figure::NetworkBytesPerS => "the throughput of the network between generator and proxy",
-            Figure::OpenedPerRequest => "connections that the load opens for each request",
-            Figure::OpenedAgainPerRequest => "connections opened again for each request",
-            Figure::FullHandshakesPerS => "full TLS handshakes",
-            Figure::AsksCompressed => "whether requests ask for compressed responses",
-            Figure::CrossesLink => "whether the load comes from another host",
-            Figure::ProxyCpuCount => "the number of the proxy's CPUs",
-            Figure::Workers => "the number of workers",
-            Figure::OthersCpu => "the CPU time of other processes",
-            Figure::ProxyCpus => "the CPU time of the proxy",
-            Figure::ProxySockets => "the sockets of the proxy",
-        }
-    }
-}
-
 /// Data of the generator and the lab about a window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trial {

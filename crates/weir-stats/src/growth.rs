@@ -17,9 +17,10 @@ use crate::student;
 const DRAWS: usize = 499;
 /// Number of steps between the positions at which a bend is searched for.
 const PLACES: usize = 120;
-/// Minimum number of points, and of different rates.
-const LEAST_POINTS: usize = 8;
-const LEAST_LEVELS: usize = 4;
+/// Minimum number of points.
+pub const LEAST_POINTS: usize = 8;
+/// Minimum number of different x.
+pub const LEAST_LEVELS: usize = 4;
 /// Level of the two tests together, each having half of it.
 const LEVEL: f64 = 0.05;
 /// Relative difference of x below which values are the same level.

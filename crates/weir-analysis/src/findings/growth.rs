@@ -1,7 +1,7 @@
 //! Findings about the growth of resources with the load, linear or not.
 
 use serde::{Deserialize, Serialize};
-use weir_limits::Resource;
+use weir_limits::{Absent, Resource};
 
 /// Growth of an arm's resources with the rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,8 +19,16 @@ pub struct GrowthFindings {
     pub in_turns: bool,
     /// Findings on CPU, memory, network and connections; several quantities may belong to one resource.
     pub resources: Vec<ResourceGrowth>,
-    /// The answer, in sentences.
-    pub words: String,
+}
+
+impl GrowthFindings {
+    /// Returns the first known quantity of each resource.
+    pub fn known(&self) -> Vec<&ResourceGrowth> {
+        let mut known: Vec<&ResourceGrowth> =
+            self.resources.iter().filter(|growth| growth.shape != Shape::Unknown).collect();
+        known.dedup_by_key(|growth| growth.resource);
+        known
+    }
 }
 
 /// Growth of one quantity with the rate.
@@ -47,9 +55,24 @@ pub struct ResourceGrowth {
     pub bend: Option<Bends>,
     /// Windows in which the quantity is known: (requests per second, value), by rate.
     pub points: Vec<(f64, f64)>,
-    /// Reason why the shape is unknown; empty if it is known.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub because: String,
+    /// Reason why the shape is unknown; `None` if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_unknown: Option<UnknownGrowth>,
+}
+
+/// Reason why the shape of a growth is unknown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum UnknownGrowth {
+    /// Rates take turns in the same processes, so no sample belongs to one rate.
+    InTurns,
+    /// The quantity is unknown in all windows.
+    Absent(Absent),
+    /// The quantity is known in this number of windows, which is too few, or they are at too few different rates.
+    TooFewWindows(u32),
+    /// The quantity varies more than it grows.
+    Varies,
 }
 
 /// Shape of the growth of a quantity.

@@ -5,9 +5,7 @@
 //! own readings when the load comes and goes: the CPU time of the arm's own processes, the bytes of its responses, the
 //! sockets of its network namespace.
 
-use weir_limits::{
-    Absent, Derivation, Evidence, Grown, Quantities, Resource, Trial, Window, shown,
-};
+use weir_limits::{Derivation, Evidence, Grown, Quantities, Resource, Trial, Window};
 use weir_model::record::{SearchStage, TrialRecord, Validity};
 use weir_model::sample::Counters;
 use weir_model::study::{Arm, ArmRole, LoadSpec, StudyArrivals};
@@ -16,15 +14,12 @@ use weir_record::Run;
 use super::stretches::{self, Span, is_carried};
 use super::{Judge, trial};
 use crate::blocks::LoadData;
-use crate::findings::{Bends, GrowthFindings, ResourceGrowth, Shape};
-use crate::names::listed;
+use crate::findings::{Bends, GrowthFindings, ResourceGrowth, Shape, UnknownGrowth};
 
 /// Minimum number of different rates in a matrix for findings about growth.
 const LEAST_RATES: usize = 3;
 /// Maximum number of windows into which the blocks at one rate are grouped: neighbouring blocks resemble each other.
 const WINDOWS: usize = 12;
-/// Number of windows that the tests of weir-stats need, as text.
-const NEEDED_WINDOWS: &str = "8 at 4 different rates";
 /// Share of their mean within which values count as the same.
 const SAME_SHARE: f64 = 0.02;
 /// Seed of the tests' random draws; fixed, so that a report is reproducible.
@@ -141,11 +136,9 @@ impl Grower<'_> {
             rates: (lowest, highest),
             in_turns: self.in_turns,
             resources: sorted(resources.collect()),
-            words: String::new(),
         };
-        findings.words = words(&findings);
         let known_resources: Vec<Resource> =
-            find_known(&findings).map(|growth| growth.resource).collect();
+            findings.known().iter().map(|growth| growth.resource).collect();
         let missed: Vec<String> =
             find_missed(&findings).iter().map(|growth| growth.quantity.clone()).collect();
         findings.resources.retain(|growth| {
@@ -182,10 +175,7 @@ impl Grower<'_> {
     fn describe(&self, grown: Grown, windows: &[Evidence]) -> ResourceGrowth {
         let growth = grown.growth;
         let shape = classify(&grown);
-        let because = match shape {
-            Shape::Unknown => self.because(&grown, windows),
-            _ => String::new(),
-        };
+        let why_unknown = (shape == Shape::Unknown).then(|| self.why_unknown(&grown, windows));
         let bend =
             growth.and_then(|growth| Some((growth, growth.bend?))).filter(|_| shape == Shape::Bend);
         let mut points = grown.points;
@@ -211,27 +201,21 @@ impl Grower<'_> {
                 value: at_bend(&points, &bend),
             }),
             points,
-            because,
+            why_unknown,
         }
     }
 
     /// Returns the reason why the shape of a quantity is unknown.
-    fn because(&self, grown: &Grown, windows: &[Evidence]) -> String {
+    fn why_unknown(&self, grown: &Grown, windows: &[Evidence]) -> UnknownGrowth {
         let quantity = Quantities::builtin().get(&grown.quantity);
         let is_sampled =
             quantity.is_some_and(|quantity| matches!(quantity.from, Derivation::Samples(_)));
         let absent = windows.iter().find_map(|window| window.absent.get(&grown.quantity));
         match (grown.points.len(), absent) {
-            (0, _) if is_sampled && self.in_turns => {
-                "rates take turns in the same processes, so no sample belongs to one rate"
-                    .to_owned()
-            }
-            (0, Some(Absent::NotGiven(_))) => "weir does not see the proxy's own".to_owned(),
-            (0, Some(absent)) => absent.to_string(),
-            (known, _) if grown.growth.is_none() => {
-                format!("{known} windows can be used, and {NEEDED_WINDOWS} are needed")
-            }
-            _ => "it varies more than it grows over these rates".to_owned(),
+            (0, _) if is_sampled && self.in_turns => UnknownGrowth::InTurns,
+            (0, Some(absent)) => UnknownGrowth::Absent(absent.clone()),
+            (known, _) if grown.growth.is_none() => UnknownGrowth::TooFewWindows(known as u32),
+            _ => UnknownGrowth::Varies,
         }
     }
 }
@@ -269,16 +253,6 @@ fn sorted(mut resources: Vec<ResourceGrowth>) -> Vec<ResourceGrowth> {
     resources
 }
 
-/// Returns the first known quantity of each resource.
-fn find_known(found: &GrowthFindings) -> impl Iterator<Item = &ResourceGrowth> {
-    RESOURCES.into_iter().filter_map(|resource| {
-        found
-            .resources
-            .iter()
-            .find(|growth| growth.resource == resource && growth.shape != Shape::Unknown)
-    })
-}
-
 /// Returns, for each resource without a known quantity, the quantity that is known in most windows.
 fn find_missed(found: &GrowthFindings) -> Vec<&ResourceGrowth> {
     let missed = RESOURCES.into_iter().filter_map(|resource| {
@@ -288,82 +262,4 @@ fn find_missed(found: &GrowthFindings) -> Vec<&ResourceGrowth> {
         most.filter(|_| !is_known)
     });
     missed.collect()
-}
-
-/// Lists the unknown resources with their reasons; resources with the same reason share an entry.
-fn why_missed(found: &GrowthFindings) -> Vec<String> {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for growth in find_missed(found) {
-        let name = resource_name(growth.resource).to_owned();
-        match reasons.iter_mut().find(|(because, _)| *because == growth.because) {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((&growth.because, vec![name])),
-        }
-    }
-    reasons.iter().map(|(because, names)| format!("{} ({because})", listed(names))).collect()
-}
-
-/// Returns the name of a resource in a sentence.
-fn resource_name(resource: Resource) -> &'static str {
-    match resource {
-        Resource::Cpu => "CPU time",
-        Resource::Memory => "memory",
-        Resource::Network => "network traffic",
-        Resource::Connections => "connections",
-    }
-}
-
-/// Returns the answer in sentences.
-fn words(found: &GrowthFindings) -> String {
-    let (low, high) = found.rates;
-    let between =
-        format!("{}, from {} to {} requests/s", found.arm, shown(low, ""), shown(high, ""));
-    let plain = [
-        shape_clause(
-            found,
-            Shape::Linear,
-            "grows linearly with the rate",
-            "grow linearly with the rate",
-        ),
-        shape_clause(found, Shape::Constant, "does not grow", "do not grow"),
-        shape_clause(
-            found,
-            Shape::Curve,
-            "grows, but not along a straight line",
-            "grow, but not along a straight line",
-        ),
-    ];
-    let bends = find_known(found).filter_map(|growth| {
-        let bend = growth.bend?;
-        let (at, (low, high)) = bend.at;
-        Some(format!(
-            "the growth of {} bends at {} requests/s ({} to {}): 1,000 requests/s more take {} below it and {} above it",
-            resource_name(growth.resource),
-            shown(at, ""),
-            shown(low, ""),
-            shown(high, ""),
-            shown(bend.before, &growth.unit),
-            shown(bend.after, &growth.unit)
-        ))
-    });
-    let parts: Vec<String> = plain.into_iter().flatten().chain(bends).collect();
-    let unknown = why_missed(found);
-    let whose = if parts.is_empty() { format!(" of {}", found.arm) } else { String::new() };
-    let unknown =
-        (!unknown.is_empty()).then(|| format!("Not known{whose}: {}.", unknown.join("; ")));
-    let clauses = (!parts.is_empty()).then(|| format!("{between}: {}.", parts.join("; ")));
-    clauses.into_iter().chain(unknown).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the clause about the resources that grow in this way; `None` if there are none.
-fn shape_clause(found: &GrowthFindings, shape: Shape, one: &str, many: &str) -> Option<String> {
-    let names: Vec<String> = find_known(found)
-        .filter(|growth| growth.shape == shape)
-        .map(|growth| resource_name(growth.resource).to_owned())
-        .collect();
-    match names.len() {
-        0 => None,
-        1 if names[0] != "connections" => Some(format!("{} {one}", names[0])),
-        _ => Some(format!("{} {many}", listed(&names))),
-    }
 }

@@ -142,7 +142,6 @@ mod tests {
             advice: rule.advice.clone(),
             certainty: Certainty::default(),
             unjudged: Vec::new(),
-            confidence: None,
             score: 0.0,
             evidence: Vec::new(),
             after: Vec::new(),

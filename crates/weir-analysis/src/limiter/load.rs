@@ -19,7 +19,7 @@ use crate::findings::{LimiterFindings, Stretch};
 /// Finds the limiter of the server in the measured time of a load, which ended at `until_ns` on the clock of the
 /// samples. `response_times` are (nanoseconds, count), ascending. `pods` describes the server's pods, if those were
 /// sampled.
-pub fn of_load(
+pub fn find_load_limiter(
     report: &LoadReport,
     response_times: Vec<(u64, u64)>,
     (samples, pods): (&Samples, Option<String>),

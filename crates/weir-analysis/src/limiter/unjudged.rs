@@ -1,8 +1,7 @@
-//! Explanation if limits could not be judged: the reason that most of them share, and the remedy.
+//! Reason that most of the limits share that could not be judged.
 
 use weir_limits::{Absent, Derivation, Quantities, Role, Unknown};
 
-use super::words::limiter_name;
 use crate::findings::LimiterFindings;
 
 /// Name of the quantity that is given with the load.
@@ -10,7 +9,7 @@ const ORIGIN_TIME: &str = "origin_time";
 
 /// Source of a missing quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+pub enum Source {
     /// Counters, error log and settings of the proxy itself.
     Proxy,
     /// Host and processes of the origin server.
@@ -28,6 +27,7 @@ enum Source {
 }
 
 impl Source {
+    /// All sources, the most informative first.
     const ALL: [Source; 7] = [
         Source::ProxyHost,
         Source::Proxy,
@@ -37,36 +37,6 @@ impl Source {
         Source::OriginTime,
         Source::Load,
     ];
-
-    fn reads(self) -> &'static str {
-        match self {
-            Source::Proxy => "the server's own counters and settings, which could not be read",
-            Source::Origin => "the origin server, of which nothing could be read",
-            Source::ProxyHost => "the server's processes and host, which could not be read",
-            Source::GeneratorHost => "the generator's host, which could not be read",
-            Source::LowLoad => "a time at a low load, and there was none",
-            Source::OriginTime => "the time of the origin's responses, which was not measured",
-            Source::Load => "figures of the load that are not known",
-        }
-    }
-
-    fn help(self) -> &'static str {
-        match self {
-            Source::Proxy => {
-                "`weir run STUDY` or `weir capacity STUDY` with its configuration reads them of a copy that weir starts"
-            }
-            Source::Origin => "a study in which weir starts proxy and origin reads it",
-            Source::ProxyHost => {
-                "run weir as root on the server's host, or name that host with `--place proxy=HOST`"
-            }
-            Source::GeneratorHost => "run weir as root there",
-            Source::LowLoad => "a longer run has one",
-            Source::OriginTime => {
-                "a load at that rate, in a study in which weir starts proxy and origin, measures it"
-            }
-            Source::Load => "the report names them",
-        }
-    }
 
     /// Returns the source of a quantity; for a ratio, the source of its missing part.
     fn of(quantity: &str, found: &LimiterFindings) -> Source {
@@ -94,10 +64,20 @@ impl Source {
     }
 }
 
-/// Explains why no limiter is named although limits are unjudged: which limits, why, and the remedy.
-pub(super) fn clause(found: &LimiterFindings) -> String {
+/// Limiters that could not be judged for the same reason, the one that most of them share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unjudged<'f> {
+    /// Names of the limiters.
+    pub limiters: Vec<&'f str>,
+    /// Source of the quantities that they lack.
+    pub source: Source,
+    /// The sampler's own reason why it could not read the source.
+    pub why: Option<&'f str>,
+}
+
+/// Finds the reason that most of the limiters share that could not be judged. Of several, the first of [`Source::ALL`].
+pub fn find_unjudged(found: &LimiterFindings) -> Unjudged<'_> {
     let unknown = &found.judgement.unknown;
-    // The first of those that most limits share.
     let shared = Source::ALL
         .into_iter()
         .rev()
@@ -105,15 +85,11 @@ pub(super) fn clause(found: &LimiterFindings) -> String {
     let source = shared.unwrap_or(Source::Load);
     let lacking: Vec<&Unknown> =
         unknown.iter().filter(|limit| lacks(limit, source, found)).collect();
-    let why =
-        sampler_said(&lacking, source, found).map_or_else(String::new, |why| format!(" ({why})"));
-    format!(
-        "{} could not be judged, because {} {}{why}; {}",
-        listed(&lacking),
-        if lacking.len() == 1 { "it shows only in" } else { "they show only in" },
-        source.reads(),
-        source.help()
-    )
+    Unjudged {
+        limiters: lacking.iter().map(|limit| &*limit.limiter).collect(),
+        source,
+        why: find_why(&lacking, source, found),
+    }
 }
 
 /// Returns true if a limit could not be judged because a quantity from this source is missing.
@@ -122,123 +98,66 @@ fn lacks(unknown: &Unknown, source: Source, found: &LimiterFindings) -> bool {
     missing.any(|name| Source::of(name, found) == source)
 }
 
-/// Returns the sampler's own reason if a host could not be read.
-fn sampler_said(lacking: &[&Unknown], source: Source, found: &LimiterFindings) -> Option<String> {
+/// Returns the sampler's own reason if the proxy or its host could not be read.
+fn find_why<'f>(
+    lacking: &[&'f Unknown],
+    source: Source,
+    found: &'f LimiterFindings,
+) -> Option<&'f str> {
     let mut of_source = lacking
         .iter()
         .flat_map(|limit| &limit.missing)
         .filter(|name| Source::of(name, found) == source);
     of_source.find_map(|name| match found.evidence.absent.get(name)? {
         Absent::Missing { why, .. } if [Source::ProxyHost, Source::Proxy].contains(&source) => {
-            Some(why.clone())
+            Some(why.as_str())
         }
         _ => None,
     })
 }
 
-/// Lists two names and the number of the others.
-fn listed(lacking: &[&Unknown]) -> String {
-    let names: Vec<String> = lacking.iter().map(|limit| limiter_name(&limit.limiter)).collect();
-    match &names[..] {
-        [one] => one.clone(),
-        [one, other] => format!("{one} and {other}"),
-        [one, other, _] => format!("{one}, {other} and one more limit"),
-        [one, other, ..] => format!("{one}, {other} and {} more limits", names.len() - 2),
-        [] => "nothing".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use weir_limits::{Answer, Evidence, Judgement};
-
     use super::*;
-    use crate::findings::Stretch;
-    use crate::limiter::sentence;
-
-    /// Findings about a server whose limits could not be judged, each because a quantity is missing.
-    fn found(lacking: &[(&str, &str, Option<&str>)]) -> LimiterFindings {
-        let unknown = lacking.iter().map(|(limiter, quantity, _)| Unknown {
-            limiter: (*limiter).to_owned(),
-            missing: vec![(*quantity).to_owned()],
-        });
-        let absent = lacking.iter().map(|(_, quantity, why)| {
-            let absent = match why {
-                Some(why) => {
-                    Absent::Missing { column: "processes".to_owned(), why: (*why).to_owned() }
-                }
-                None => Absent::NotSampled("proxy".to_owned()),
-            };
-            ((*quantity).to_owned(), absent)
-        });
-        LimiterFindings {
-            load: String::new(),
-            arm: "shop".to_owned(),
-            pods: None,
-            stretch: Stretch {
-                from_s: 0.0,
-                until_s: 5.0,
-                rate: None,
-                saturated: true,
-                stage: None,
-            },
-            low: None,
-            judged: (1, 1),
-            confirmations: Vec::new(),
-            judgement: Judgement {
-                answer: Answer::DoNotKnow,
-                findings: Vec::new(),
-                ruled_out: Vec::new(),
-                unknown: unknown.collect(),
-                seen: Vec::new(),
-            },
-            evidence: Evidence { quantities: BTreeMap::new(), absent: absent.collect() },
-            series: Vec::new(),
-            workers: Vec::new(),
-        }
-    }
+    use crate::fixture;
 
     #[test]
-    fn the_reason_that_most_limits_share_is_told_with_what_helps() {
+    fn the_reason_that_most_limits_share_is_found() {
         let connections = ("worker_connections", "log_worker_connections", None);
         let limited = ("rate_limit", "log_limit_req", None);
         let compressed = ("compression", "compression_on", None);
         let origin = ("origin", "origin_thread", None);
         let denied = Some("permission denied");
-        for (lacking, told) in [
+        let host = [("quota", "throttled", denied), ("softirq", "cpu_softirq_busiest", denied)];
+        for (lacking, limiters, source, why) in [
             (
                 &[connections, limited, compressed, origin][..],
-                "What limits shop is not known: worker connections, rate limit and one more limit could not be judged, because \
-                 they show only in the server's own counters and settings, which could not be read; \
-                 `weir run STUDY` or `weir capacity STUDY` with its configuration reads them of a copy that weir starts.",
+                &["worker_connections", "rate_limit", "compression"][..],
+                Source::Proxy,
+                None,
             ),
             (
                 &[("rate_limit", "log_limit_req", Some("no `stats socket`"))],
-                "What limits shop is not known: rate limit could not be judged, because it shows only in the server's own \
-                 counters and settings, which could not be read (no `stats socket`); `weir run STUDY` or `weir capacity STUDY` \
-                 with its configuration reads them of a copy that weir starts.",
+                &["rate_limit"],
+                Source::Proxy,
+                Some("no `stats socket`"),
             ),
+            (&[origin], &["origin"], Source::Origin, None),
+            (&[("origin", "origin_time", None)], &["origin"], Source::OriginTime, None),
             (
-                &[origin],
-                "What limits shop is not known: origin could not be judged, because it shows only in the origin server, of \
-                 which nothing could be read; a study in which weir starts proxy and origin reads it.",
+                &[("generator", "generator_thread", denied)],
+                &["generator"],
+                Source::GeneratorHost,
+                None,
             ),
-            (
-                &[("origin", "origin_time", None)],
-                "What limits shop is not known: origin could not be judged, because it shows only in the time of the origin's \
-                 responses, which was not measured; a load at that rate, in a study in which weir starts proxy and origin, \
-                 measures it.",
-            ),
-            (
-                &[("quota", "throttled", denied), ("softirq", "cpu_softirq_busiest", denied)],
-                "What limits shop is not known: quota and softirq could not be judged, because they show only in the server's \
-                 processes and host, which could not be read (permission denied); run weir as root on the server's host, or \
-                 name that host with `--place proxy=HOST`.",
-            ),
+            (&[("origin", "origin_time_share", None)], &["origin"], Source::Load, None),
+            (&host, &["quota", "softirq"], Source::ProxyHost, denied),
         ] {
-            assert_eq!(sentence(&found(lacking)), told);
+            let found = fixture::unjudged(lacking);
+            assert_eq!(
+                find_unjudged(&found),
+                Unjudged { limiters: limiters.to_vec(), source, why }
+            );
         }
     }
 }

@@ -5,7 +5,7 @@ use weir_model::record::*;
 use weir_model::study::{Arm, ArmRole, LoadSpec, MatrixCell, StudyArrivals};
 
 use crate::analyze;
-use crate::findings::{GrowthFindings, ResourceGrowth, Shape};
+use crate::findings::{GrowthFindings, ResourceGrowth, Shape, UnknownGrowth};
 use crate::fixture::{arm, run_with_records};
 
 /// Length of a block, seconds.
@@ -105,11 +105,9 @@ fn what_grows_in_proportion_is_linear_and_has_its_slope() {
     assert_eq!(of(growth, Resource::Connections).shape, Shape::Constant);
     let memory = of(growth, Resource::Memory);
     assert_eq!((memory.shape, memory.linear), (Shape::Unknown, None));
-    assert_eq!(
-        growth.words,
-        "stock, from 100 to 500 requests/s: CPU time and network traffic grow linearly with the rate; connections do not \
-         grow. Not known: memory (rates take turns in the same processes, so no sample belongs to one rate)."
-    );
+    assert_eq!(memory.why_unknown, Some(UnknownGrowth::InTurns));
+    let known: Vec<Resource> = growth.known().iter().map(|growth| growth.resource).collect();
+    assert_eq!(known, [Resource::Cpu, Resource::Network, Resource::Connections]);
 }
 
 #[test]
@@ -122,11 +120,6 @@ fn where_the_slope_changes_there_is_a_bend() {
     assert!(low <= at && at <= high && (at - 300.0).abs() < 15.0, "{bend:?}");
     assert!((bend.before - 0.1).abs() < 0.01 && (bend.after - 0.5).abs() < 0.03, "{bend:?}");
     assert!((bend.value - 0.03).abs() < 0.003, "{bend:?}");
-    assert!(
-        findings[0].words.contains("the growth of CPU time bends at 300 requests/s"),
-        "{}",
-        findings[0].words
-    );
 }
 
 #[test]
@@ -134,11 +127,7 @@ fn too_few_rates_and_rates_that_were_not_carried_say_nothing() {
     let few = grown(&RATES[..3], |rate| 2e5 * rate, |_| 0.0);
     let cpu = of(&few[0], Resource::Cpu);
     assert_eq!((cpu.shape, cpu.slope), (Shape::Unknown, None));
-    assert!(
-        few[0].words.contains("18 windows can be used, and 8 at 4 different rates are needed"),
-        "{}",
-        few[0].words
-    );
+    assert_eq!(cpu.why_unknown, Some(UnknownGrowth::TooFewWindows(18)));
     assert!(grown(&RATES[..2], |rate| 2e5 * rate, |_| 0.0).is_empty());
     // Above 400/s a tenth is not answered, and what that takes is no growth.
     let findings = grown(&RATES, |rate| 2e5 * rate, |rate| if rate > 400.0 { 0.1 } else { 0.0 });

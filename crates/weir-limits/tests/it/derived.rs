@@ -138,7 +138,7 @@ fn what_cannot_be_known_is_unknown_with_its_reason() {
         (
             "once",
             |rows| rows.retain(|row| row.at_ns != 15 * S && row.at_ns != 20 * S),
-            Absent::NotSampled("cpus.user_ns twice".to_owned()),
+            Absent::SampledOnce(column.to_owned()),
         ),
         ("none", Vec::clear, Absent::NotSampled(column.to_owned())),
     ];

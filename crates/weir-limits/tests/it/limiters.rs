@@ -363,7 +363,8 @@ fn what_comes_next_is_projected_from_the_low_load() {
     };
     assert_eq!((quantity.as_str(), *used), ("cpu", 0.6));
     assert!((at - 16_666.7).abs() < 1.0, "{at}");
-    assert_eq!(finding.says, "nginx logged 300 times that worker_connections are not enough");
+    let says = "nginx logged {log_worker_connections} times that worker_connections are not enough";
+    assert_eq!(finding.says, says);
     let both = judged(Nginx, &["log_worker_connections=300 memory_aborts=3"]);
     assert_eq!(both.findings[0].behind, Some(Behind::Limiter("memory".to_owned())));
 }

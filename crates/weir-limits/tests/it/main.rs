@@ -2,6 +2,5 @@
 
 mod data;
 mod derived;
-mod docs;
 mod limiters;
 mod series;

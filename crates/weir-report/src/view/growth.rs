@@ -1,7 +1,8 @@
 //! Growth of CPU, memory, network and connections with the rate, and its linearity.
 
 use weir_analysis::findings::{GrowthFindings, ResourceGrowth, Shape};
-use weir_limits::{Quantities, shown};
+use weir_limits::Quantities;
+use weir_sentences::{growth, with_unit};
 
 use crate::number;
 use crate::tree::{
@@ -20,7 +21,7 @@ pub(super) fn section(found: &[GrowthFindings]) -> Vec<Block> {
         if found.len() > 1 {
             blocks.push(Block::Heading(Heading::part(title(one))));
         }
-        blocks.push(text(Style::Plain, one.words.as_str()));
+        blocks.push(text(Style::Plain, growth::describe(one)));
         blocks.extend(chart(one));
         blocks.extend(table(one));
     }
@@ -53,7 +54,8 @@ fn row(resource: &ResourceGrowth) -> Row {
     let (slope, within) = match (resource.shape, resource.slope) {
         (Shape::Constant, _) => ("nothing".to_owned(), number::NONE.to_owned()),
         (_, Some((slope, (low, high)))) => {
-            let [slope, low, high] = [slope, low, high].map(|slope| shown(slope, &resource.unit));
+            let [slope, low, high] =
+                [slope, low, high].map(|slope| with_unit(slope, &resource.unit));
             (slope, between(low, high))
         }
         (_, None) => (number::NONE.to_owned(), number::NONE.to_owned()),

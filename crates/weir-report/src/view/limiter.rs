@@ -1,8 +1,12 @@
 //! Limiter of each arm with its evidence, the limiters that were ruled out, and those that could not be judged.
 
 use weir_analysis::findings::{LimiterFindings, Stretch};
-use weir_analysis::limiter::{limiter_name, sentence};
-use weir_limits::{Absent, ConditionEvidence, Finding, Quantities, Series, shown};
+use weir_limits::{ConditionEvidence, Finding, Series};
+use weir_sentences::limiter::{
+    describe, describe_condition, describe_measure, describe_missing, describe_outcome,
+    describe_quantity, format_value, is_flag, limiter_name, what_to_do,
+};
+use weir_sentences::with_unit;
 
 use crate::input::ReportInput;
 use crate::number;
@@ -13,8 +17,6 @@ use crate::tree::{
 
 /// Number of samples below which each is marked.
 const FEW: usize = 12;
-/// Prefix of the meaning of quantities that are 1 or 0.
-const FLAG: &str = "1 where ";
 /// Maximum number of workers that are shown, the busiest first.
 const WORKERS: usize = 16;
 
@@ -39,14 +41,13 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
 pub(crate) fn card(heading: Heading, found: &LimiterFindings, said: bool) -> Vec<Block> {
     let findings = &found.judgement.findings;
     let mut blocks = vec![Block::Heading(heading)];
-    let summary = text(Style::Plain, sentence(found));
+    let summary = text(Style::Plain, describe(found));
     if said {
         blocks.push(Block::Only(Outputs::FILES, vec![summary]));
     } else {
         blocks.push(summary);
     }
-    let advice = findings.first().map(|first| format!("What to do: {}.", first.advice));
-    blocks.extend(advice.map(|advice| text(Style::Soft, advice)));
+    blocks.extend(what_to_do(found).map(|advice| text(Style::Soft, advice)));
     blocks.extend(evidence(findings));
     blocks.extend(workers(found));
     blocks.extend(series(found));
@@ -79,15 +80,7 @@ fn describe_stretch(stretch: &Stretch) -> String {
 /// Shows the evidence of findings: a table in files, a clause for each finding in terminals, whose lines are short.
 fn evidence(findings: &[Finding]) -> Vec<Block> {
     let items = findings.iter().map(|finding| {
-        let conditions = finding.evidence.iter().map(|one| {
-            let [means, value, ..] = figures(one);
-            match (is_flag(&one.quantity), one.holds) {
-                (true, _) => format!("{means}: {value}"),
-                (false, true) => format!("{means}: {value}, {}", one.condition),
-                (false, false) => format!("{means}: {value}, not {}", one.condition),
-            }
-        });
-        let conditions: Vec<String> = conditions.collect();
+        let conditions: Vec<String> = finding.evidence.iter().map(describe_condition).collect();
         Text::of(Role::Strong, limiter_name(&finding.limiter))
             .plain(format!(": {}", conditions.join("; ")))
     });
@@ -120,62 +113,18 @@ fn evidence(findings: &[Finding]) -> Vec<Block> {
 
 /// Returns the cells of a piece of evidence: quantity, value, value at a low load, and if it shows the limit.
 fn figures(one: &ConditionEvidence) -> [String; 4] {
-    let low = one.at_low_load.map(|value| said(one, value));
+    let low = one.at_low_load.map(|value| format_value(one, value));
+    let mut shows = if one.holds { "yes" } else { "no" }.to_owned();
     // What rules ask of a flag is a number between its two values.
-    let sign = match (is_flag(&one.quantity), one.holds) {
-        (true, true) => "yes".to_owned(),
-        (true, false) => "no".to_owned(),
-        (false, true) => format!("yes: {}", one.condition),
-        (false, false) => format!("no: not {}", one.condition),
-    };
+    if !is_flag(one) {
+        shows += &format!(": {}", describe_outcome(one));
+    }
     [
-        means(&one.quantity),
-        said(one, one.value),
+        describe_measure(one),
+        format_value(one, one.value),
         low.unwrap_or_else(|| number::NONE.to_owned()),
-        sign,
+        shows,
     ]
-}
-
-/// Returns true if a quantity is a flag, 1 or 0.
-fn is_flag(quantity: &str) -> bool {
-    Quantities::builtin().get(quantity).is_some_and(|quantity| quantity.means.starts_with(FLAG))
-}
-
-fn said(one: &ConditionEvidence, value: f64) -> String {
-    if !is_flag(&one.quantity) {
-        shown(value, &one.unit)
-    } else if value > 0.5 {
-        "yes".to_owned()
-    } else {
-        "no".to_owned()
-    }
-}
-
-/// Describes a quantity in words. A share of one quantity in another is described by both.
-fn means(quantity: &str) -> String {
-    if let Some((one, of)) = quantity.split_once(" of ") {
-        return format!("{}, as a share of: {}", means(one), means(of));
-    }
-    let Some(known) = Quantities::builtin().get(quantity) else {
-        return quantity.replace('_', " ");
-    };
-    match known.means.strip_prefix(FLAG) {
-        Some(flag) => flag.split(", 0 where").next().unwrap_or(flag).to_owned(),
-        None => known.means.clone(),
-    }
-}
-
-/// Describes to people why a quantity is unknown, without rows and columns of samples.
-fn because(absent: &Absent) -> String {
-    match absent {
-        Absent::Missing { why, .. } => format!("it cannot be read ({why})"),
-        Absent::NotSampled(_) => "no sample has it".to_owned(),
-        Absent::WentBack(_) => "its counter was reset meanwhile".to_owned(),
-        Absent::CameOrWent(_) => "processes, threads or devices came or went meanwhile".to_owned(),
-        Absent::Clock(_) => "the times of its samples do not ascend".to_owned(),
-        Absent::NotGiven(what) => format!("{} is not known", means(what)),
-        Absent::OfNothing(what) => format!("{} is zero", means(what)),
-    }
 }
 
 /// Shows the CPU time of the proxy's workers, because a mean hides a single busy worker.
@@ -185,7 +134,7 @@ fn workers(found: &LimiterFindings) -> Option<Block> {
         let most = cpus.iter().copied().fold(0.0, f64::max);
         let mean = cpus.iter().sum::<f64>() / cpus.len() as f64;
         let line = Text::of(Role::Picture, number::sparkline(&cpus, most.max(1.0)));
-        let [mean, most] = [mean, most].map(|cpus| shown(cpus, "CPUs").into());
+        let [mean, most] = [mean, most].map(|cpus| with_unit(cpus, "CPUs").into());
         Row::new(&*worker.name, [line.into(), mean, most])
     });
     let columns =
@@ -210,11 +159,11 @@ fn series(found: &LimiterFindings) -> Vec<Block> {
     let charts = all.iter().map(|one| {
         let (least, most) = bounds(one);
         Multiple {
-            name: means(&one.quantity),
+            name: describe_quantity(&one.quantity),
             said: format!(
                 "from {} to {} within {end}",
-                shown(least, &one.unit),
-                shown(most, &one.unit)
+                with_unit(least, &one.unit),
+                with_unit(most, &one.unit)
             ),
             unit: one.unit.clone(),
             across: ((0.0, seconds), ("0 s".to_owned(), end.clone())),
@@ -233,8 +182,8 @@ fn series(found: &LimiterFindings) -> Vec<Block> {
         let (least, most) = bounds(one);
         let values: Vec<f64> = one.points.iter().map(|(_, value)| *value).collect();
         let line = Text::of(Role::Picture, number::sparkline(&values, most));
-        let ends = [least, most].map(|value| Cell::from(shown(value, &one.unit)));
-        Row::new(means(&one.quantity), [Cell::from(line)].into_iter().chain(ends))
+        let ends = [least, most].map(|value| Cell::from(with_unit(value, &one.unit)));
+        Row::new(describe_quantity(&one.quantity), [Cell::from(line)].into_iter().chain(ends))
     });
     let columns = [Column::left("over that time"), Column::new("least"), Column::new("most")];
     let table = Table::new(Kind::Plain, "What was sampled", "quantity").columns(columns).rows(rows);
@@ -249,25 +198,12 @@ fn bounds(one: &Series) -> (f64, f64) {
     (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// Returns the number of pods in which a quantity was read, and the number of all pods. `None` if it was read in all.
-fn partly(found: &LimiterFindings, quantity: &str) -> Option<(u32, u32)> {
-    found.evidence.quantities.get(quantity)?.read_of
-}
-
 /// Lists the limiters that were ruled out or could not be judged.
 fn others(found: &LimiterFindings) -> Vec<Block> {
     let judgement = &found.judgement;
     let mut folds = Vec::new();
     let rows = judgement.ruled_out.iter().map(|ruled| {
-        let why = ruled.why.iter().map(|one| {
-            format!(
-                "{}: {}, not {}",
-                means(&one.quantity),
-                shown(one.value, &one.unit),
-                one.condition
-            )
-        });
-        let why: Vec<String> = why.collect();
+        let why: Vec<String> = ruled.why.iter().map(describe_condition).collect();
         Row::new(limiter_name(&ruled.limiter), [Cell::from(why.join("; "))])
     });
     let rows: Vec<Row> = rows.collect();
@@ -278,16 +214,8 @@ fn others(found: &LimiterFindings) -> Vec<Block> {
         folds.push(fold("What was ruled out", vec![Block::Table(table)]));
     }
     let rows = judgement.unknown.iter().map(|unknown| {
-        let why = unknown.missing.iter().map(|name| {
-            match (found.evidence.absent.get(name), partly(found, name)) {
-                (Some(absent), _) => format!("{}: {}", means(name), because(absent)),
-                (None, Some((read, all))) => {
-                    format!("{}: read in {read} of {all} pods alone", means(name))
-                }
-                (None, None) => means(name),
-            }
-        });
-        let why: Vec<String> = why.collect();
+        let why: Vec<String> =
+            unknown.missing.iter().map(|name| describe_missing(found, name)).collect();
         Row::new(limiter_name(&unknown.limiter), [Cell::from(why.join("; "))])
     });
     let rows: Vec<Row> = rows.collect();

@@ -2,8 +2,8 @@
 //! and winner, and the next commands. The whole report has the rest.
 
 use weir_analysis::findings::{LimiterFindings, LoadFindings, Verdict};
-use weir_analysis::limiter::sentence;
 use weir_model::study::{Metric, Study};
+use weir_sentences::limiter::{describe, what_to_do};
 
 use super::compare::{self, Compared, compared};
 use super::{capacity, limit, load, matrix};
@@ -245,10 +245,8 @@ fn limiters(found: &[LimiterFindings], study: &Study, winner: Option<&str>) -> O
         }
     }
     let sentences = groups.iter().map(|group| {
-        let finding = group[0].judgement.findings.first();
-        let advice =
-            finding.map_or(String::new(), |first| format!(" What to do: {}.", first.advice));
-        Text::from(sentence(group[0]) + &same_for(&group[1..]) + &advice)
+        let advice = what_to_do(group[0]).map_or(String::new(), |advice| format!(" {advice}"));
+        Text::from(describe(group[0]) + &same_for(&group[1..]) + &advice)
     });
     list(sentences, false)
 }

@@ -1,9 +1,9 @@
 //! Tests of the growth of resources with the rate, and of samples for the limiter, in all outputs.
 
 use weir_analysis::findings::{
-    Bends, GrowthFindings, LimiterFindings, ResourceGrowth, Shape, Stretch,
+    Bends, GrowthFindings, LimiterFindings, ResourceGrowth, Shape, Stretch, UnknownGrowth,
 };
-use weir_limits::{Answer, Evidence, Judgement, Resource, Series, Worker};
+use weir_limits::{Absent, Answer, Evidence, Judgement, Resource, Series, Worker};
 use weir_report::{html, markdown, terminal};
 
 use crate::capacity::one;
@@ -21,7 +21,7 @@ fn resource(resource: Resource, quantity: &str, unit: &str, shape: Shape) -> Res
         intercept: None,
         bend: None,
         points: Vec::new(),
-        because: String::new(),
+        why_unknown: None,
     }
 }
 
@@ -45,7 +45,8 @@ fn grown() -> GrowthFindings {
     connections.slope = Some((0.0, (0.0, 0.0)));
     connections.intercept = Some(50.0);
     let mut memory = resource(Resource::Memory, "memory", "bytes", Shape::Unknown);
-    memory.because = "no sample has processes.resident_bytes".to_owned();
+    let column = "processes.resident_bytes".to_owned();
+    memory.why_unknown = Some(UnknownGrowth::Absent(Absent::NotSampled(column)));
     GrowthFindings {
         arm: "stock".to_owned(),
         loads: vec!["open".to_owned()],
@@ -53,7 +54,6 @@ fn grown() -> GrowthFindings {
         rates: (500.0, 4_000.0),
         in_turns: false,
         resources: vec![cpu, memory, network, connections],
-        words: "stock, from 500 to 4000 requests/s: network traffic grows linearly.".to_owned(),
     }
 }
 

@@ -4,6 +4,7 @@ mod answer;
 mod capacity;
 mod effects;
 mod limits;
+mod limits_guide;
 mod matrix;
 mod pairs;
 mod rests;

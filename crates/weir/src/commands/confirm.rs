@@ -116,7 +116,7 @@ fn free_name(run: &Run, number: usize) -> String {
 fn describe_change(arm: &Arm) -> Option<String> {
     match arm.taken {
         Some(taken) => {
-            let whose = weir_analysis::limiter::taken_name(taken.from);
+            let whose = weir_sentences::limiter::name_reduced_resource(taken.from);
             Some(format!("{} % less of {whose}", taken.percent))
         }
         None => arm.changes.iter().next().map(|(id, level)| format!("{id} at {level}")),

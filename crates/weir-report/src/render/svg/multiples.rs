@@ -1,6 +1,6 @@
 //! Small charts beside each other, one per quantity: values by rate with the fitted line, or values over time.
 
-use weir_limits::shown;
+use weir_sentences::with_unit;
 
 use super::canvas::{Anchor, Canvas, Escaped, Px, polyline};
 use super::scale::{Scale, round_steps, to_pixels};
@@ -51,7 +51,7 @@ fn draw(mut canvas: Canvas, one: &Multiple) -> String {
     for tick in steps {
         let at = y.at(tick);
         canvas.line("grid", (PLOT_X.0, at), (PLOT_X.1, at));
-        let label = if tick == 0.0 { "0".to_owned() } else { shown(tick, &one.unit) };
+        let label = if tick == 0.0 { "0".to_owned() } else { with_unit(tick, &one.unit) };
         canvas.text("tick", (PLOT_X.0 - 6.0, at + 4.0), Anchor::End, &label);
     }
     canvas.text("tick", (PLOT_X.0, SIZE.1 - 5.0), Anchor::Start, left);

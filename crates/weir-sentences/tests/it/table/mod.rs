@@ -8,6 +8,9 @@ mod arms;
 mod example;
 mod surroundings;
 mod capacity;
+mod evidence;
+mod growth;
+mod limiter;
 
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
@@ -26,6 +29,13 @@ const SECTIONS: &[Section] = &[
     ("An objective that holds at no rate", capacity::never_rows),
     ("What else is said of a capacity", capacity::detail_rows),
     ("Reasons for verdicts on capacities", capacity::reason_rows),
+    ("The answer of a search with a limiter", limiter::capacity_rows),
+    ("What limits an arm", limiter::rows),
+    ("What limits an arm, after a trial of it", limiter::confirmation_rows),
+    ("What limits an arm, if too little could be read", limiter::unjudged_rows),
+    ("The evidence about a limiter", evidence::rows),
+    ("Why a quantity is unknown", evidence::missing_rows),
+    ("How resources grow with the load", growth::rows),
 ];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";

@@ -114,6 +114,6 @@ fn limiter(found: &LimiterFindings) -> Limiter<'_> {
         limiter: first.map(|first| &*first.limiter),
         certainty: first.map(|first| first.certainty),
         turn: first.map_or(&[], |first| &first.turn),
-        words: weir_analysis::limiter::sentence(found),
+        words: weir_sentences::limiter::describe(found),
     }
 }

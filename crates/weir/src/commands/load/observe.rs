@@ -63,5 +63,5 @@ pub(super) fn end(observed: Observation<'_>, report: &mut LoadReport) -> Limiter
         )
     }));
     let times = weir_report::load::response_times(report);
-    weir_analysis::limiter::of_load(report, times, (&samples, pods), until_ns)
+    weir_analysis::limiter::find_load_limiter(report, times, (&samples, pods), until_ns)
 }

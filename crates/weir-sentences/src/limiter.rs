@@ -1,29 +1,42 @@
 //! Sentences about the limiter of an arm.
 
+mod confirmation;
+mod quantity;
+mod unjudged;
+
+use weir_analysis::findings::LimiterFindings;
+use weir_analysis::limiter::is_of_pods;
 use weir_limits::{
-    Absent, Answer, Behind, Certainty, Finding, Quantities, Reliability, TurnDirection, shown,
+    Absent, Answer, Behind, Certainty, Evidence, Finding, Quantities, Reliability, TurnDirection,
 };
 
-use weir_model::record::ConfirmationRecord;
-use weir_model::study::{Reduction, TakenFrom};
+use crate::numbers::with_unit;
 
-use super::unjudged;
-use crate::findings::LimiterFindings;
+pub use confirmation::name_reduced_resource;
+pub use quantity::{
+    describe_bound, describe_condition, describe_measure, describe_missing, describe_outcome,
+    describe_quantity, format_value, is_flag,
+};
 
 /// Use of a resource, as a share, below which it is not mentioned as the next limit.
 const LEAST_USE: f64 = 0.5;
 
 /// Returns the answer in a sentence or two, and the next limit behind it.
-pub fn sentence(found: &LimiterFindings) -> String {
+pub fn describe(found: &LimiterFindings) -> String {
     let arm = &found.arm;
     match (&found.judgement.findings[..], found.judgement.answer) {
         ([first, ..], _) => {
-            let named = format!("What limits {arm}: {} ({}).", first.says, certainty(first));
-            let tried: Vec<String> = found.confirmations.iter().map(tried).collect();
-            let advice = if tried.is_empty() {
-                turn(first, found.pods.as_deref())
+            let named = format!(
+                "What limits {arm}: {} ({}).",
+                fill(&first.says, &found.evidence),
+                certainty(first)
+            );
+            let confirmations: Vec<String> =
+                found.confirmations.iter().map(confirmation::describe).collect();
+            let advice = if confirmations.is_empty() {
+                format_advice(first, found.pods.as_deref())
             } else {
-                Some(tried.join(" "))
+                Some(confirmations.join(" "))
             };
             let partly =
                 partly(found).map(|partly| format!("Only {partly}, and this speaks for these."));
@@ -38,12 +51,11 @@ pub fn sentence(found: &LimiterFindings) -> String {
             format!("What limits {arm} is not known: {why}{}.", part.unwrap_or_default())
         }
         ([], _) => {
-            let at = found.stretch.rate.map(|rate| format!(" at {}", shown(rate, "/s")));
-            let but = unread(found)
-                .map(|why| format!(", as far as is known: {why}"))
-                .or_else(|| Some(format!(", as far as is known: only {}", partly(found)?)));
-            let (at, but) = (at.unwrap_or_default(), but.unwrap_or_default());
-            format!("Nothing was used up by {arm}{at}{but}.")
+            let rate = found.stretch.rate;
+            let at = rate.map_or(String::new(), |rate| format!(" at {}", with_unit(rate, "/s")));
+            let doubt = unread(found).or_else(|| Some(format!("only {}", partly(found)?)));
+            let but = doubt.map(|doubt| format!(", as far as is known: {doubt}"));
+            format!("Nothing was used up by {arm}{at}{}.", but.unwrap_or_default())
         }
     }
 }
@@ -84,10 +96,10 @@ fn partly(found: &LimiterFindings) -> Option<String> {
 }
 
 /// Returns advice on which parameters to change, and how. Parameters of pods are attributed to `pods`.
-pub fn turn(finding: &Finding, pods: Option<&str>) -> Option<String> {
+fn format_advice(finding: &Finding, pods: Option<&str>) -> Option<String> {
     let advice = finding.turn.iter().zip(&finding.ways).take(3).map(|(parameter, way)| {
         let owner = pods
-            .filter(|_| super::is_of_pods(parameter))
+            .filter(|_| is_of_pods(parameter))
             .map_or_else(String::new, |pods| format!(" of the {pods}"));
         match way {
             TurnDirection::Up => format!("raise {parameter}{owner}"),
@@ -100,72 +112,34 @@ pub fn turn(finding: &Finding, pods: Option<&str>) -> Option<String> {
     (!advice.is_empty()).then(|| format!("Try: {}.", advice.join(", or ")))
 }
 
-/// Returns the name of the resource that is taken away, with its owner.
-pub fn taken_name(from: TakenFrom) -> &'static str {
-    match from {
-        TakenFrom::Generator => "the generator's CPU time",
-        TakenFrom::Proxy => "the proxy's CPU time",
-        TakenFrom::Origin => "the origin server's CPU time and speed",
-    }
+/// Returns a sentence about what the rules advise against the limit that was found; `None` if none was.
+pub fn what_to_do(found: &LimiterFindings) -> Option<String> {
+    let first = found.judgement.findings.first()?;
+    Some(format!("What to do: {}.", fill(&first.advice, &found.evidence)))
 }
 
-/// Returns the result of taking something away: `with 25 % less of the proxy's CPU time it carries 24 % less (20 to 27
-/// %)`.
-fn lacking(taken: Reduction, confirmation: &ConfirmationRecord) -> String {
-    let named = if confirmation.confirmed { "Confirmed" } else { "Not confirmed" };
-    let whose = taken_name(taken.from);
-    let carries = match confirmation.ratio {
-        Some((ratio, (low, high))) => {
-            let [less, least, most] = [ratio, high, low].map(|ratio| 100.0 * (1.0 - ratio));
-            format!("it carries {less:.0} % less ({least:.0} to {most:.0} %)")
+/// Replaces the names in braces of a rule's sentence by values.
+fn fill(sentence: &str, evidence: &Evidence) -> String {
+    let parts = sentence.split(['{', '}']).enumerate().map(|(index, part)| {
+        if index.is_multiple_of(2) {
+            return part.to_owned();
         }
-        None => "nothing is answered".to_owned(),
-    };
-    format!("{named}: with {} % less of {whose} {carries}.", taken.percent)
-}
-
-/// Returns the result of turning a parameter.
-fn tried(confirmation: &ConfirmationRecord) -> String {
-    if let (Some(taken), "") = (confirmation.taken, &*confirmation.why_not) {
-        return lacking(taken, confirmation);
-    }
-    let levels: Vec<String> =
-        confirmation.turned.iter().map(|(id, level)| format!("{id} at {level}")).collect();
-    let turned = levels.join(" and ");
-    if !confirmation.why_not.is_empty() {
-        return if turned.is_empty() {
-            format!("Not confirmed: {}.", confirmation.why_not)
-        } else {
-            format!("Not confirmed by {turned}: {}.", confirmation.why_not)
-        };
-    }
-    let carries = match confirmation.ratio {
-        Some((ratio, (low, high))) => {
-            let (what, as_much) = match confirmation.metric.response_quantile() {
-                Some(q) => (format!("the p{:.0} of its response time is", 100.0 * q), "long"),
-                None => ("it carries".to_owned(), "much"),
-            };
-            format!("{what} {ratio:.2} times as {as_much} ({low:.2} to {high:.2})")
-        }
-        None => "it answers requests that fail without it".to_owned(),
-    };
-    if confirmation.confirmed {
-        format!("Confirmed: with {turned} {carries}.")
-    } else {
-        format!("Not confirmed: with {turned} {carries}.")
-    }
+        let fact = evidence.quantities.get(part);
+        fact.map_or_else(|| "?".to_owned(), |fact| with_unit(fact.value, &fact.unit))
+    });
+    parts.collect()
 }
 
 /// Returns a sentence about the next limit. Its rate is given only if it is above the requested rate: an overloaded arm
 /// completed less than that, and a rate in proportion to its completed rate says nothing.
-fn behind(behind: &Behind, asked: f64) -> Option<String> {
+fn behind(behind: &Behind, requested: f64) -> Option<String> {
     match behind {
         Behind::Limiter(limiter) => Some(format!("The next limit: {}.", limiter_name(limiter))),
         Behind::Resource { quantity, used, at_rate } if *used >= LEAST_USE => {
             let means = &Quantities::builtin().get(quantity)?.means;
             let at = at_rate
-                .filter(|rate| *rate > asked)
-                .map(|rate| format!(", reached at about {}", shown(rate, "/s")));
+                .filter(|rate| *rate > requested)
+                .map(|rate| format!(", reached at about {}", with_unit(rate, "/s")));
             Some(format!(
                 "The next limit: {means}, at {:.0} %{}.",
                 100.0 * used.min(1.0),
@@ -176,12 +150,15 @@ fn behind(behind: &Behind, asked: f64) -> Option<String> {
     }
 }
 
+/// Returns the reason why no limiter is named although the load was not carried.
 fn why_not(found: &LimiterFindings) -> String {
     let judgement = &found.judgement;
-    match (judgement.unknown.is_empty(), judgement.seen.is_empty()) {
-        (true, true) => "the load was not carried, but no known resource was used up".to_owned(),
-        (true, false) => "the observations contradict each other".to_owned(),
-        (false, _) => unjudged::clause(found),
+    if !judgement.unknown.is_empty() {
+        unjudged::clause(found)
+    } else if judgement.seen.is_empty() {
+        "the load was not carried, but no known resource was used up".to_owned()
+    } else {
+        "the observations contradict each other".to_owned()
     }
 }
 
@@ -197,18 +174,4 @@ pub fn limiter_name(limiter: &str) -> String {
         })
         .collect::<Vec<_>>()
         .join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rate_of_the_next_limit_is_told_if_it_is_above_what_was_asked_for() {
-        let next =
-            Behind::Resource { quantity: "cpu_all".to_owned(), used: 0.8, at_rate: Some(4000.0) };
-        let [below, above] = [3000.0, 5000.0].map(|rate| behind(&next, rate).expect("a sentence"));
-        assert!(below.ends_with("at 80 %, reached at about 4,000/s."));
-        assert!(above.ends_with("at 80 %."), "{above}");
-    }
 }

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use weir_limits::{Condition, Quantities, Rule, Rules};
+use weir_sentences::limiter::describe_bound;
 
 fn condition(one: &Condition) -> String {
     let name = &one.quantity.value;
     match &one.of {
-        Some(of) => format!("`{name}` of `{of}` {}", one.bound_in("share")),
+        Some(of) => format!("`{name}` of `{of}` {}", describe_bound(one.bound(), "share")),
         None => {
             let unit = Quantities::builtin().get(name).map_or("", |one| &one.unit);
-            format!("`{name}` {}", one.bound_in(unit))
+            format!("`{name}` {}", describe_bound(one.bound(), unit))
         }
     }
 }
