@@ -28,7 +28,7 @@ pub use alone::AloneFindings;
 pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
 pub use growth::{Bends, GrowthFindings, ResourceGrowth, Shape};
-pub use headline::{Headline, Incomplete};
+pub use headline::{Headline, HeadlineReason, Incomplete};
 pub use limiter::{LimiterFindings, Stretch};
 pub use limits::{Holding, LimitFindings};
 pub use look::AtLook;

@@ -6,8 +6,10 @@
 //! into one file, `sentences.md`, which reads from top to bottom.
 
 mod answer;
+pub mod headline;
 mod names;
 mod numbers;
+pub mod validity;
 
 pub use answer::answer;
 pub use names::{capitalize, join_names, metric_words};

@@ -3,11 +3,17 @@
 //! difference.
 
 mod answer;
+mod headline;
+mod validity;
 
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 1] = [("The answer of a comparison", answer::rows)];
+const SECTIONS: [(&str, fn() -> Vec<Row>); 3] = [
+    ("The answer of a comparison", answer::rows),
+    ("Why an answer is not VALID", headline::rows),
+    ("What speaks against a measurement", validity::rows),
+];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";
 
