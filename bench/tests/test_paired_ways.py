@@ -78,7 +78,7 @@ class Compared(unittest.TestCase):
         comparison = {"metric": "rate", "n": 9, "merged": 1, "ratio": 1.1, "interval": [0.9, 1.2],
                       "confidence": 0.95, "minimum_detectable": 0.2, "because": "", **changes}
         other = dict(comparison, metric="received_bytes")
-        reason = {"reason": {"validity": "INVALID", "rule": "proxy-steal", "seen": "45 %"}}
+        reason = {"reason": {"validity": "INVALID", "rule": "proxy-steal", "share": 0.45}}
         return {"loads": [{"comparisons": [comparison, other], "blocks": 9, "blocks_used": 8,
                            "slice_ns": 100_000_000, "validity": "VALID", "reasons": [reason]}]}
 

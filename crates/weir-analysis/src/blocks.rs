@@ -11,21 +11,11 @@ use weir_record::Run;
 
 use crate::evidence::{Evidence, Overflows, evidence, of_generators};
 use crate::outcomes::{Answers, UNANSWERED, sum};
-use crate::validity::{RULES, Reason, Use, judge};
+use crate::validity::{Reason, Use, judge};
 use crate::{connections::is_with, counters};
 
 /// Approximate bytes that one receive brings: as many as loopback's segments carry.
 pub(crate) const RECEIVE: u64 = 64 * 1024;
-
-/// Returns the recorded reasons of rules that no longer exist: the lab that recorded them knew more than today's rules
-/// can find out.
-fn only_the_lab(trial: &TrialRecord) -> impl Iterator<Item = Reason> {
-    trial
-        .validity
-        .iter()
-        .filter(|reason| RULES.iter().all(|known| known.name != reason.rule))
-        .map(|reason| Reason { reason: reason.clone(), size: 0.0 })
-}
 
 /// Returns the reasons against a trial by itself, and against each of several generators in it.
 pub(crate) fn of_trial(trial: &TrialRecord, header: &RunHeader) -> Vec<Reason> {
@@ -50,8 +40,8 @@ pub(crate) struct Part<'a> {
     pub(crate) generators: Vec<(&'a str, Lag)>,
 }
 
-/// Names of quantiles, each with dispatch lag and response time in nanoseconds.
-pub(crate) type Lag = Vec<(&'static str, u64, u64)>;
+/// Quantiles (0..1), each with dispatch lag and response time in nanoseconds.
+pub(crate) type Lag = Vec<(f64, u64, u64)>;
 
 impl<'a> Part<'a> {
     fn of(run: &'a Run, part: &'a PartRecord, load: &'a LoadSpec) -> Part<'a> {
@@ -79,8 +69,8 @@ impl<'a> Part<'a> {
             origin_connects: sum(all.iter().copied(), |slice| slice.origin_connects) as u64,
             lag: if load.is_open() && !trials.is_empty() {
                 vec![
-                    typical_lag("p50", &trials, |times| times.p50),
-                    typical_lag("p99", &trials, |times| times.p99),
+                    typical_lag(0.5, &trials, |times| times.p50),
+                    typical_lag(0.99, &trials, |times| times.p99),
                 ]
             } else {
                 Vec::new()
@@ -136,15 +126,15 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Returns a quantile's name with its typical dispatch lag and response time.
+/// Returns a quantile with its typical dispatch lag and response time.
 fn typical_lag(
-    name: &'static str,
+    quantile: f64,
     trials: &[&TrialRecord],
-    quantile: fn(&QuantileSummary) -> u64,
-) -> (&'static str, u64, u64) {
-    let lag = median(trials.iter().map(|trial| quantile(&trial.dispatch_lag)));
-    let response = median(trials.iter().map(|trial| quantile(&trial.response_time)));
-    (name, lag, response)
+    value: fn(&QuantileSummary) -> u64,
+) -> (f64, u64, u64) {
+    let lag = median(trials.iter().map(|trial| value(&trial.dispatch_lag)));
+    let response = median(trials.iter().map(|trial| value(&trial.response_time)));
+    (quantile, lag, response)
 }
 
 /// Returns the typical lag of the generator on `host`.
@@ -154,13 +144,13 @@ fn lag_of_host(trials: &[&TrialRecord], host: &str) -> Lag {
         .flat_map(|trial| &trial.generators)
         .filter(|share| share.host == host)
         .collect();
-    ["p50", "p99"]
+    [0.5, 0.99]
         .into_iter()
         .enumerate()
-        .map(|(index, name)| {
+        .map(|(index, quantile)| {
             let lag = median(shares.iter().map(|share| share.dispatch_lag[index]));
             let response = median(shares.iter().map(|share| share.response_time[index]));
-            (name, lag, response)
+            (quantile, lag, response)
         })
         .collect()
 }
@@ -278,7 +268,6 @@ impl<'a> LoadData<'a> {
                 for trial in trials {
                     if let Some(arm) = study.arms.iter().position(|arm| arm.name == trial.arm) {
                         let mut reasons = of_trial(trial, &run.header);
-                        reasons.extend(only_the_lab(trial));
                         if let Some(part) = parts.iter().find(|part| holds(part.part, trial)) {
                             reasons.extend(judge(Use::Study, &part.evidence(&trial.arm)));
                             let generators = part.of_generators();

@@ -2,9 +2,10 @@
 //! else.
 
 use weir_model::load::{Censored, ErrorCount, LeftOut};
-use weir_model::record::{ConnectionCounts, LostNode, Phase, RunHeader, TrialRecord};
+use weir_model::record::{
+    ConnectionCounts, HeldBack, LostNode, Peer, Phase, RunHeader, TrialRecord,
+};
 
-use crate::names;
 use crate::outcomes::sum;
 
 /// Tick in which the kernel counts steal and idle time, nanoseconds (10 ms). A difference of one tick is no evidence.
@@ -34,12 +35,12 @@ pub(crate) struct Evidence<'a> {
     pub(crate) schedule: Option<Due>,
     /// Number of arrivals of a recorded trace, and the lines of its file that are left out.
     pub(crate) recorded: Option<(u64, &'a [LeftOut])>,
-    /// Quantiles, each with its name, dispatch lag and response time in nanoseconds.
-    pub(crate) lag: Vec<(&'static str, u64, u64)>,
+    /// Quantiles (0..1), each with dispatch lag and response time in nanoseconds.
+    pub(crate) lag: Vec<(f64, u64, u64)>,
     /// Lateness below which a response time's claimed resolution hides it, nanoseconds; 0 in a study, which compares.
     pub(crate) resolution_ns: u64,
     /// Number of threads of the generator, and of the CPUs that they share.
-    pub(crate) threads: Option<(usize, usize)>,
+    pub(crate) threads: Option<(u64, u64)>,
     /// CPU time of the generator as a share of the time it had, without the time it spun for an arrival.
     pub(crate) generator_busy: Option<f64>,
     /// Longest time in which a thread of the generator neither returned to its loop nor had asked to wait, and the
@@ -111,8 +112,8 @@ pub(crate) struct Slices {
     /// Time of the proxy's CPUs that was neither idle, nor stolen, nor used by the proxy; `None` if the CPUs are shared
     /// with weir itself, or weir does not see the proxy's own time.
     pub(crate) others_ns: Option<f64>,
-    /// Name of the busier one of generator and origin, and the share of its CPUs that it used; in a closed loop only.
-    pub(crate) peer: Option<(&'static str, f64)>,
+    /// The busier one of generator and origin, and the share of its CPUs that it used; in a closed loop only.
+    pub(crate) peer: Option<(Peer, f64)>,
     /// Median response time; in a closed loop only.
     pub(crate) median_ns: Option<f64>,
 }
@@ -123,13 +124,9 @@ impl Slices {
         ns / (self.whole_ns * self.proxy_cpus)
     }
 
-    /// Describes how long a CPU quota held a control group's tasks back.
-    pub(crate) fn held_back(&self, whose: &str, ns: f64) -> String {
-        format!(
-            "a CPU quota of {whose} control group held its tasks back for {}, summed over CPUs, in {}",
-            names::time(ns),
-            names::time(self.whole_ns)
-        )
+    /// Returns for how long a CPU quota held a control group's tasks back.
+    pub(crate) fn held_back(&self, held_back_ns: f64) -> HeldBack {
+        HeldBack { held_back_ns, slices_ns: self.whole_ns }
     }
 }
 
@@ -258,9 +255,9 @@ impl Slices {
     }
 }
 
-/// Returns the name of the busier one of generator and origin, and the share of its CPUs that it used. If they share
-/// CPUs, both count together.
-fn peer(trial: &TrialRecord, header: &RunHeader, whole_ns: f64) -> (&'static str, f64) {
+/// Returns the busier one of generator and origin, and the share of its CPUs that it used. If they share CPUs, both
+/// count together.
+fn peer(trial: &TrialRecord, header: &RunHeader, whole_ns: f64) -> (Peer, f64) {
     let cpus = &header.cpus;
     let generator_ns = sum([trial], |slice| slice.generator_cpu_ns);
     let origin_ns = sum([trial], |slice| slice.origin_cpu_ns);
@@ -273,8 +270,8 @@ fn peer(trial: &TrialRecord, header: &RunHeader, whole_ns: f64) -> (&'static str
     ]
     .map(|(ns, cpus)| ns / (whole_ns * cpus as f64));
     match shared {
-        0 if generator >= origin => ("the generator", generator),
-        0 => ("the origin", origin),
-        _ => ("generator and origin together", both),
+        0 if generator >= origin => (Peer::Generator, generator),
+        0 => (Peer::Origin, origin),
+        _ => (Peer::GeneratorAndOrigin, both),
     }
 }

@@ -31,7 +31,7 @@ pub use alone::{AloneChoice, AloneFindings, AloneReason};
 pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
 pub use growth::{Bends, GrowthFindings, ResourceGrowth, Shape, UnknownGrowth};
-pub use headline::{Headline, Incomplete};
+pub use headline::{Headline, HeadlineReason, Incomplete};
 pub use idle::IdleLoad;
 pub use limiter::{LimiterFindings, Stretch};
 pub use limits::{Holding, LimitFindings};

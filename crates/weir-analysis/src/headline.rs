@@ -8,9 +8,9 @@ use weir_model::study::{Metric, Study};
 
 use crate::blocks::LoadData;
 use crate::findings::{
-    CountedReason, Findings, Headline, Incomplete, LeftOut, LoadFindings, MatrixFindings, Verdict,
+    CountedReason, Findings, Headline, HeadlineReason, Incomplete, LeftOut, LoadFindings,
+    MatrixFindings, Verdict,
 };
-use crate::names;
 use crate::validity::Reason;
 
 /// Share of SUSPECT trials of any arm, or of INVALID blocks, above which a load is SUSPECT as a whole. One stolen tick
@@ -73,7 +73,7 @@ fn reasons(data: &LoadData<'_>) -> Vec<CountedReason> {
     for judged in data.blocks.iter().flatten().flatten() {
         let mut rules = BTreeSet::new();
         for Reason { reason, size } in &judged.reasons {
-            let key = (reason.validity, &reason.rule[..]);
+            let key = (reason.validity, reason.rule());
             let (worst, counted) = counted_reasons.entry(key).or_insert_with(|| {
                 let (reason, arms) = (reason.clone(), Vec::new());
                 (*size, CountedReason { reason, arms, trials: 0, of: of_all })
@@ -108,58 +108,42 @@ pub(crate) fn left_out(data: &LoadData<'_>) -> Vec<LeftOut> {
             LeftOut {
                 block: judged.trial.block,
                 arm: judged.trial.arm.clone(),
-                rules: rules.map(|reason| reason.rule.clone()).collect(),
+                rules: rules.map(|reason| reason.rule().to_owned()).collect(),
             }
         })
         .collect()
 }
 
 /// Returns the reason why loads have this validity: the most frequent reason of the first of them, and how many of its
-/// blocks were lost.
-fn because<'a>(validity: Validity, mut loads: impl Iterator<Item = &'a LoadFindings>) -> String {
-    let Some(load) = loads.find(|load| load.validity == validity) else {
-        return String::new();
-    };
+/// blocks were lost. `None` if they are VALID.
+fn doubt<'a>(
+    validity: Validity,
+    mut loads: impl Iterator<Item = &'a LoadFindings>,
+) -> Option<HeadlineReason> {
     if validity == Validity::Valid {
-        return String::new();
+        return None;
     }
-    if load.blocks == 0 {
-        return format!("nothing was measured under the load {}", load.load);
+    let found = loads.find(|load| load.validity == validity)?;
+    let load = found.load.clone();
+    if found.blocks == 0 {
+        return Some(HeadlineReason::NothingMeasured { load });
     }
     // What makes it INVALID, before what would make it SUSPECT.
-    let gravest: Vec<CountedReason> = load
-        .reasons
-        .iter()
-        .filter(|counted| counted.reason.validity == validity)
-        .cloned()
-        .collect();
-    let reason = most_frequent(&gravest)
-        .or_else(|| most_frequent(&load.reasons))
-        .unwrap_or_else(|| "no block has a trial of every arm".to_owned());
-    let blocks = match load.blocks - load.blocks_used.min(load.blocks) {
-        0 => String::new(),
-        lost => {
-            let [lost, of] = [lost, load.blocks].map(|blocks| names::count(blocks.into()));
-            format!("; {lost} of {of} blocks were left out")
-        }
-    };
-    format!("under the load {}, {reason}{blocks}", load.load)
+    let gravest = found.reasons.iter().filter(|counted| counted.reason.validity == validity);
+    let reason = most_frequent(gravest).or_else(|| most_frequent(&found.reasons));
+    let lost_blocks = found.blocks.saturating_sub(found.blocks_used);
+    Some(HeadlineReason::Trials { load, reason, lost_blocks, blocks: found.blocks })
 }
 
-/// Returns the most frequent reason, with the number of trials that it concerns. Frequencies are shares of the trials
-/// that were examined for the reason.
-fn most_frequent(reasons: &[CountedReason]) -> Option<String> {
-    let most = reasons.iter().max_by(|a, b| {
+/// Returns the most frequent reason. Frequencies are shares of the trials that were examined for the reason.
+fn most_frequent<'a>(
+    reasons: impl IntoIterator<Item = &'a CountedReason>,
+) -> Option<CountedReason> {
+    let most = reasons.into_iter().max_by(|a, b| {
         let [a, b] = [a, b].map(|counted| f64::from(counted.trials) / f64::from(counted.of.max(1)));
         a.total_cmp(&b)
-    })?;
-    let worst = if most.trials > 1 { "the worst of " } else { "" };
-    let [trials, of] = [most.trials, most.of].map(|trials| names::count(trials.into()));
-    Some(format!(
-        "{} ({worst}{trials} of {of} trial{})",
-        most.reason.seen,
-        if most.of == 1 { "" } else { "s" }
-    ))
+    });
+    most.cloned()
 }
 
 /// Judges the validity of a search. That no capacity can be claimed does not make its figures invalid.
@@ -176,13 +160,13 @@ pub(crate) fn search(data: &LoadData<'_>) -> (Validity, Vec<CountedReason>) {
 /// Returns the headline of a run after its loads and matrices, or its searches, were judged.
 pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -> Headline {
     if let Some(capacity) = &findings.capacity {
-        let because = match capacity.validity {
+        let reason = match capacity.validity {
             Validity::Valid => None,
             _ => most_frequent(&capacity.reasons),
         };
         return Headline {
             validity: capacity.validity,
-            because: because.unwrap_or_default(),
+            reason: reason.map(HeadlineReason::Search),
             incomplete: incomplete(records, findings.complete),
             left_out: Vec::new(),
         };
@@ -201,7 +185,7 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
     let unusable = alone.clone().filter(|load| load.validity == Validity::Invalid);
     let mut headline = Headline {
         validity,
-        because: because(validity, answering_again),
+        reason: doubt(validity, answering_again),
         incomplete: incomplete(records, findings.complete),
         left_out: match validity {
             Validity::Invalid => Vec::new(),
@@ -209,17 +193,17 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
         },
     };
     let without = alone.filter_map(|load| without_figures(load, metric));
-    if let Some((validity, because)) = without.max_by_key(|(validity, _)| *validity)
+    if let Some((validity, reason)) = without.max_by_key(|(validity, _)| *validity)
         && validity > headline.validity
     {
-        (headline.validity, headline.because) = (validity, because);
+        (headline.validity, headline.reason) = (validity, Some(reason));
     }
     headline
 }
 
 /// Returns the reason if the usable trials of a load lack figures of the study's metric, or enough requests for its
 /// quantile.
-fn without_figures(load: &LoadFindings, metric: Metric) -> Option<(Validity, String)> {
+fn without_figures(load: &LoadFindings, metric: Metric) -> Option<(Validity, HeadlineReason)> {
     let mut comparisons = load.comparisons.iter().filter(|c| c.metric == metric);
     let first = comparisons.clone().next().filter(|_| load.blocks_used > 0)?;
     let all_invalid = comparisons.clone().all(|c| c.verdict == Verdict::Invalid);
@@ -228,8 +212,8 @@ fn without_figures(load: &LoadFindings, metric: Metric) -> Option<(Validity, Str
     } else {
         (Validity::Suspect, comparisons.find(|c| c.lacks_requests())?)
     };
-    let because = format!("under the load {}, {}", load.load, comparison.because);
-    Some((validity, because))
+    let (load, arm) = (load.load.clone(), comparison.arm.clone());
+    Some((validity, HeadlineReason::Comparison { load, arm, metric }))
 }
 
 fn incomplete(records: &[Record], complete: bool) -> Option<Incomplete> {

@@ -46,12 +46,13 @@ fn of_flows<'a>(of_all: Evidence<'a>, flows: &[Figures<'a>]) -> Vec<Evidence<'a>
     }
 }
 
-/// Returns the largest share of the measured time for which a thread was busy. Time spent spinning does not count.
-fn busiest(cpu_ns: &[u64], spun_ns: &[u64], report: &LoadReport) -> f64 {
+/// Returns the largest share of the measured time for which a thread was busy; `None` if nothing was measured. Time
+/// spent spinning does not count.
+fn busiest(cpu_ns: &[u64], spun_ns: &[u64], report: &LoadReport) -> Option<f64> {
     let seconds = report.phases.sustain + report.phases.ramp_up;
     let spun = spun_ns.iter().chain(std::iter::repeat(&0));
     let busiest = cpu_ns.iter().zip(spun).map(|(cpu, spun)| cpu.saturating_sub(*spun)).max();
-    busiest.unwrap_or(0) as f64 / 1e9 / seconds
+    (seconds > 0.0).then(|| busiest.unwrap_or(0) as f64 / 1e9 / seconds)
 }
 
 /// Returns the longest time for which a thread of a generator did not return to its loop, and the measured time,
@@ -70,9 +71,10 @@ fn of_generator<'a>(report: &'a LoadReport, one: &'a LoadGenerator) -> Evidence<
     Evidence {
         name: Some(&one.start.host),
         is_open,
-        threads: cpus.map(|cpus| (one.cpus.len(), cpus.len())),
+        threads: cpus.map(|cpus| (one.cpus.len() as u64, cpus.len() as u64)),
         generator_busy: (one.completed > 0)
-            .then(|| busiest(&one.cpu_ns, &one.generator.spun_ns, report)),
+            .then(|| busiest(&one.cpu_ns, &one.generator.spun_ns, report))
+            .flatten(),
         steal: Some(one.generator.steal),
         gap: gap(&one.generator, report),
         schedule: is_scheduled.then_some(Due {
@@ -102,9 +104,10 @@ fn of_all(report: &LoadReport, is_asking: bool) -> Evidence<'_> {
         is_open: report.rates.intended.is_some(),
         answered: is_asking.then_some(counts.completed_whole),
         errors: &report.errors,
-        threads: cpus.filter(|_| is_alone).map(|cpus| (threads, cpus.len())),
+        threads: cpus.filter(|_| is_alone).map(|cpus| (threads as u64, cpus.len() as u64)),
         generator_busy: (counts.completed_whole > 0 && is_alone)
-            .then(|| busiest(&report.generator_cpu_ns, &generator.spun_ns, report)),
+            .then(|| busiest(&report.generator_cpu_ns, &generator.spun_ns, report))
+            .flatten(),
         capacity: capacity.map(|most| (report.rates.offered, most)),
         steal: is_alone.then_some(generator.steal),
         gap: gap(generator, report).filter(|_| is_alone),
@@ -207,7 +210,7 @@ impl<'a> Figures<'a> {
 /// Returns dispatch lag and response times at two quantiles; nothing in a closed loop.
 fn lag(lag: &TimeReport, response: &TimeReport, is_open: bool) -> Lag {
     if is_open && response.count > 0 {
-        [("p50", 0.5), ("p99", 0.99)].map(|(name, q)| (name, at(lag, q), at(response, q))).to_vec()
+        [0.5, 0.99].map(|quantile| (quantile, at(lag, quantile), at(response, quantile))).to_vec()
     } else {
         Vec::new()
     }

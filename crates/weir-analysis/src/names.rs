@@ -107,15 +107,6 @@ pub(crate) fn ms(ns: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Formats a time given in nanoseconds with about three digits: `58 µs`, `2.34 ms`, `1,134 ms`.
-pub(crate) fn time(ns: f64) -> String {
-    match ns.max(0.0) {
-        ns if ns < 1e6 => format!("{:.0} µs", ns / 1e3),
-        ns if ns < 99.5e6 => format!("{} ms", ms(ns)),
-        ns => format!("{} ms", grouped(&format!("{:.0}", ns / 1e6))),
-    }
-}
-
 fn grouped(digits: &str) -> String {
     let (mut text, count) = (String::new(), digits.len());
     for (index, digit) in digits.chars().enumerate() {

@@ -10,7 +10,7 @@ mod replicates;
 mod rules;
 mod stood_still;
 
-use weir_model::record::{Validity, ValidityReason};
+use weir_model::record::{Observation, Validity, ValidityReason};
 use weir_model::study::{ArmRole, Metric};
 
 use crate::analyze;
@@ -110,7 +110,7 @@ fn invalid_blocks_are_out_before_their_outcome_is_looked_at() {
     let [reason] = &load.reasons[..] else {
         panic!("one reason: {:?}", load.reasons);
     };
-    assert_eq!((&reason.reason.rule[..], reason.trials, reason.of), ("proxy-steal", 30, 120));
+    assert_eq!((reason.reason.rule(), reason.trials, reason.of), ("proxy-steal", 30, 120));
     assert_eq!(reason.arms, ["stock", "stock-again", "keepalive"]);
 }
 
@@ -215,23 +215,15 @@ fn a_block_without_an_answer_has_no_median_over_time() {
 }
 
 #[test]
-fn what_only_the_lab_could_know_is_kept() {
+fn trials_are_judged_anew_whatever_was_recorded_of_them() {
     let header = build_header(three_arms());
     let mut all = build_trials(&header, "closed", 10, world(0.01));
-    all[0].validity.push(ValidityReason {
-        validity: Validity::Invalid,
-        rule: "proxy-died".to_owned(),
-        seen: "worker process 7 exited on signal 9".to_owned(),
-    });
-    // A rule that is judged anew: what was recorded under it does not count.
     all[4].validity.push(ValidityReason {
         validity: Validity::Invalid,
-        rule: "proxy-steal".to_owned(),
-        seen: "by an older limit".to_owned(),
+        subject: None,
+        observation: Observation::ProxySteal { share: 0.9 },
     });
     let (_folder, run) = run(&header, all);
     let load = &analyze(&run).loads[0];
-    assert_eq!(load.blocks_used, 9);
-    assert_eq!(load.reasons.len(), 1);
-    assert_eq!(load.reasons[0].reason.rule, "proxy-died");
+    assert_eq!((load.blocks_used, &load.reasons[..]), (10, &[][..]));
 }

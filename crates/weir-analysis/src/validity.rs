@@ -5,15 +5,13 @@
 //! each trial as it records it; the analysis judges again, so that improved rules also apply to old runs.
 
 use weir_model::load::ErrorCount;
+use weir_model::record::ValidityReason;
 
 use crate::evidence::Evidence;
-use crate::names;
 
 mod grade;
-mod recorded;
 mod table;
 
-use grade::Grade;
 pub(crate) use grade::Reason;
 pub use grade::{Limits, Rule, Use};
 pub use table::RULES;
@@ -23,18 +21,18 @@ pub use table::RULES;
 pub(crate) const BUSY: f64 = 0.80;
 /// Longest standstill of a generator's thread that is tolerated on a machine with other work, nanoseconds.
 const GAP_NS: f64 = 5e7;
+/// Lateness of the generator, of the response time, above which a figure is suspect.
+const LAG: f64 = 0.25;
 /// Limit just below 1 for a share of bytes: only all bytes together exceed it.
 const BYPASSED: f64 = 1.0 - f64::EPSILON;
 
 /// Returns every reason to doubt the measurement; empty if it is VALID.
 pub(crate) fn judge(used: Use, evidence: &Evidence<'_>) -> Vec<Reason> {
     let reasons = RULES.iter().filter_map(|rule| {
-        let grade = Grade(rule.name, rule.limits[used as usize]);
-        let mut reason = (rule.judge)(evidence, grade)?;
-        if let Some(subject) = evidence.name {
-            reason.reason.seen.insert_str(0, &format!("{subject}: "));
-        }
-        Some(reason)
+        let (size, observation) = (rule.observe)(evidence)?;
+        let validity = rule.limits[used as usize].grade(size)?;
+        let subject = evidence.name.map(str::to_owned);
+        Some(Reason { reason: ValidityReason { validity, subject, observation }, size })
     });
     reasons.collect()
 }
@@ -44,19 +42,12 @@ fn count(evidence: &Evidence<'_>, is_such: fn(&ErrorCount) -> bool) -> u64 {
     evidence.errors.iter().filter(|error| is_such(error)).map(|error| error.count).sum()
 }
 
-/// Describes the most frequent error; empty without errors.
-fn mostly(evidence: &Evidence<'_>) -> String {
-    let most = evidence.errors.iter().max_by_key(|error| error.count);
-    most.map_or(String::new(), |most| {
-        format!(", {} times `{}`", names::count(most.count), most.words)
-    })
+/// Returns the most frequent error.
+fn most_frequent_error(evidence: &Evidence<'_>) -> Option<ErrorCount> {
+    evidence.errors.iter().max_by_key(|error| error.count).cloned()
 }
 
-/// Formats a share in percent.
-fn percent(share: f64) -> String {
-    match share * 100.0 {
-        p if p < 1.0 => format!("{p:.2} %"),
-        p if p < 10.0 => format!("{p:.1} %"),
-        p => format!("{p:.0} %"),
-    }
+/// Returns the share `part / of`; 0 of nothing.
+fn share(part: u64, of: u64) -> f64 {
+    part as f64 / of.max(1) as f64
 }

@@ -6,7 +6,7 @@ use crate::load::{Arrivals, Assignment, Censored, Close, ErrorCount, Lifetime, O
 use crate::record::{GeneratorStart, ValidityReason};
 
 /// Format version of [`LoadReport`].
-pub const FORMAT: &str = "weir-load/1";
+pub const FORMAT: &str = "weir-load/2";
 
 /// The result of one load test. All times are in nanoseconds unless a name says otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use crate::load_report::StatusCount;
 use crate::record::{Validity, ValidityReason};
 
 /// Format version of every line of progress.
-pub const FORMAT: &str = "weir-progress/1";
+pub const FORMAT: &str = "weir-progress/2";
 
 /// Current phase of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,6 +20,7 @@ mod confirmation;
 mod generators;
 mod look;
 mod object;
+mod observation;
 mod part;
 mod replaced;
 mod surroundings;
@@ -34,6 +35,7 @@ pub use confirmation::ConfirmationRecord;
 pub use generators::{GeneratorShare, GeneratorStart};
 pub use look::{DecidedRecord, LookRecord};
 pub use object::ObjectRecord;
+pub use observation::{CrowdedCpus, HeldBack, Observation, Peer};
 pub use part::{ArmConnections, ClockOffset, ConnectionCounts, LoadBlocks, LostNode, PartRecord};
 pub use replaced::{ReplacedPart, ReplacedRecord, replaced_sentences};
 pub use surroundings::{

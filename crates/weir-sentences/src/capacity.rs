@@ -161,7 +161,7 @@ fn short_s(seconds: f64) -> String {
 pub fn details(found: &Capacity, limiters: &[LimiterFindings]) -> Vec<String> {
     let limiter = limiters.iter().find(|limiter| limiter.arm == found.arm);
     let limit = match limiter {
-        Some(limiter) => Some(weir_analysis::limiter::sentence(limiter)),
+        Some(limiter) => Some(crate::limiter::describe(limiter)),
         None => found.ran_out.map(ran_out),
     };
     [decides(found), fresh(found), burst(found), scatter(found), end(found), stalls(found), limit]

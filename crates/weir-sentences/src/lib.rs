@@ -7,23 +7,25 @@
 
 mod alone;
 mod answer;
-mod effects;
-mod idle;
 pub mod capacity;
+mod effects;
 pub mod growth;
+pub mod headline;
+mod idle;
 pub mod limiter;
 mod names;
 mod numbers;
 mod phases;
 mod rests;
 mod surroundings;
+pub mod validity;
 
 pub use alone::{describe_alone, explain_alone, explain_choice};
 pub use answer::answer;
 pub use effects::{describe_ineffective, describe_misread, explain_ineffective, explain_inert};
 pub use idle::describe_idle_load;
 pub use names::{capitalize, join_names, metric_words};
+pub use numbers::with_unit;
 pub use phases::{describe_fresh_arms, describe_phase_evidence};
 pub use rests::describe_resting_arm;
 pub use surroundings::describe_surroundings;
-pub use numbers::with_unit;

@@ -34,6 +34,15 @@ pub(crate) fn time(ns: f64) -> String {
     }
 }
 
+/// Formats a share in percent: `0.25 %`, `2.5 %`, `45 %`.
+pub(crate) fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p < 1.0 => format!("{p:.2} %"),
+        p if p < 10.0 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
 fn grouped(digits: &str) -> String {
     let (mut text, count) = (String::new(), digits.len());
     for (index, digit) in digits.chars().enumerate() {

@@ -1,6 +1,6 @@
 //! Tests that reasons name the generator that they are about.
 
-use weir_model::record::GeneratorShare;
+use weir_model::record::{GeneratorShare, Observation};
 
 use crate::fixture::{SLICE_NS, build_header, build_trial, slice, three_arms};
 use crate::validity;
@@ -25,13 +25,14 @@ fn the_generator_that_is_short_or_busy_is_named() {
         })
         .to_vec();
     let reasons = validity(&trial, &header);
-    let messages: Vec<String> = reasons.iter().map(|r| format!("{} {}", r.rule, r.seen)).collect();
+    let found: Vec<_> =
+        reasons.into_iter().map(|reason| (reason.subject, reason.observation)).collect();
     assert_eq!(
-        messages,
+        found,
         [
-            "offered-rate 1,592 requests were offered where 1,600 were due",
-            "generator-busy h1: the generator used 96 % of its CPU time",
-            "offered-rate h2: 792 requests were offered where 800 were due",
+            (None, Observation::OfferedRate { offered: 1_592, due: 1_600 }),
+            (Some("h1".to_owned()), Observation::GeneratorBusy { share: 0.96, is_open: true }),
+            (Some("h2".to_owned()), Observation::OfferedRate { offered: 792, due: 800 }),
         ]
     );
     trial.generators.clear();

@@ -1,10 +1,10 @@
 //! Tests of the headline and of published figures, as `--format json` has them.
 
-use weir_model::record::{EndRecord, Outcome, Record, Validity, ValidityReason};
+use weir_model::record::{EndRecord, Observation, Outcome, Record, Validity, ValidityReason};
 use weir_model::study::{MatrixCell, Metric, Published};
 
 use super::world;
-use crate::findings::{CountedReason, Findings, Incomplete, PublishedVerdict};
+use crate::findings::{CountedReason, Findings, HeadlineReason, Incomplete, PublishedVerdict};
 use crate::fixture::{build_header, build_trials, run, three_arms};
 use crate::{analyze, conclude};
 
@@ -29,8 +29,9 @@ fn the_headline_is_the_worst_of_what_the_answer_rests_on() {
         }
         conclude(&header.study, &run.records, &mut findings);
         assert_eq!(findings.headline.validity, validity, "{each:?}");
-        let because = &findings.headline.because;
-        assert_eq!(because.is_empty(), validity == Valid, "{each:?}: {because}");
+        let reason = &findings.headline.reason;
+        let nothing = HeadlineReason::NothingMeasured { load: "closed".to_owned() };
+        assert_eq!(*reason, (validity != Valid).then_some(nothing), "{each:?}");
         assert_eq!(findings.headline.left_out, left_out, "{each:?}");
     }
     let mut none = Findings::default();
@@ -42,25 +43,28 @@ fn the_headline_is_the_worst_of_what_the_answer_rests_on() {
 fn the_reason_beside_a_validity_is_one_that_leads_to_it() {
     let header = build_header(three_arms());
     let (_folder, run) = run(&header, Vec::new());
-    let reasons =
-        [(Invalid, "gravest", 1_500), (Suspect, "usual", 2_000)].map(|(validity, seen, trials)| {
-            CountedReason {
-                reason: ValidityReason { validity, rule: seen.to_owned(), seen: seen.to_owned() },
-                trials,
-                of: 2_000,
-                arms: Vec::new(),
-            }
-        });
-    for (validity, reason) in [(Invalid, "gravest (the worst of 1,500"), (Suspect, "usual (")] {
+    let gravest = (Invalid, Observation::ProxySteal { share: 0.3 }, 1_500);
+    let usual = (Suspect, Observation::Steal { share: 0.06 }, 2_000);
+    let reasons = [gravest, usual].map(|(validity, observation, trials)| CountedReason {
+        reason: ValidityReason { validity, subject: None, observation },
+        trials,
+        of: 2_000,
+        arms: Vec::new(),
+    });
+    for (validity, expected) in [(Invalid, &reasons[0]), (Suspect, &reasons[1])] {
         let mut findings = analyze(&run);
         for load in &mut findings.loads {
             (load.validity, load.blocks) = (validity, 1);
             load.reasons = reasons.to_vec();
         }
         conclude(&header.study, &run.records, &mut findings);
-        let because = &findings.headline.because;
-        let begin = format!("under the load closed, {reason}");
-        assert!(because.starts_with(&begin), "{because}");
+        let trials = HeadlineReason::Trials {
+            load: "closed".to_owned(),
+            reason: Some(expected.clone()),
+            lost_blocks: 1,
+            blocks: 1,
+        };
+        assert_eq!(findings.headline.reason, Some(trials));
     }
 }
 

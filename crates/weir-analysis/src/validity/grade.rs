@@ -1,6 +1,6 @@
-//! A rule of validity, and how its limits turn an observation into a reason.
+//! A rule of validity, and how its limits grade an observation.
 
-use weir_model::record::{Validity, ValidityReason};
+use weir_model::record::{Observation, Validity, ValidityReason};
 
 use crate::evidence::Evidence;
 
@@ -25,6 +25,19 @@ pub struct Limits {
     pub invalid: f64,
 }
 
+impl Limits {
+    /// Returns the validity of an observation of this size; `None` if it is within the limits.
+    pub(super) fn grade(self, size: f64) -> Option<Validity> {
+        if size > self.invalid {
+            Some(Validity::Invalid)
+        } else if size > self.suspect {
+            Some(Validity::Suspect)
+        } else {
+            None
+        }
+    }
+}
+
 /// A rule of validity.
 #[derive(Debug)]
 pub struct Rule {
@@ -36,7 +49,8 @@ pub struct Rule {
     pub limits: [Limits; 2],
     /// Explanation of the limits, and of the difference between those of the two uses.
     pub why: &'static str,
-    pub(super) judge: fn(&Evidence<'_>, Grade) -> Option<Reason>,
+    /// Returns the size that is compared with the limits, and the observation; `None` if the evidence is missing.
+    pub(super) observe: fn(&Evidence<'_>) -> Option<(f64, Observation)>,
 }
 
 /// A reason with the size of the observation, so that the gravest of many can be shown.
@@ -45,34 +59,6 @@ pub(crate) struct Reason {
     pub(crate) reason: ValidityReason,
     /// Size that was compared with the limit; larger is graver.
     pub(crate) size: f64,
-}
-
-/// Name and limits of a rule that judges.
-pub(crate) struct Grade(pub(super) &'static str, pub(super) Limits);
-
-impl Grade {
-    /// Returns a reason if `size` is above a limit.
-    pub(super) fn of(self, size: f64, seen: impl FnOnce() -> String) -> Option<Reason> {
-        let Grade(rule, limits) = self;
-        let validity = match size {
-            size if size > limits.invalid => Validity::Invalid,
-            size if size > limits.suspect => Validity::Suspect,
-            _ => return None,
-        };
-        let reason = ValidityReason { validity, rule: rule.to_owned(), seen: seen() };
-        Some(Reason { reason, size })
-    }
-
-    /// Returns a reason if the share `part / of` is above a limit.
-    pub(super) fn share(
-        self,
-        part: u64,
-        of: u64,
-        seen: impl FnOnce(f64) -> String,
-    ) -> Option<Reason> {
-        let share = part as f64 / of.max(1) as f64;
-        self.of(share, || seen(share))
-    }
 }
 
 pub(super) const fn limits(suspect: f64, invalid: f64) -> Limits {

@@ -1,11 +1,11 @@
 //! The table of rules.
 
 use weir_model::load::{Ended, ErrorCount};
+use weir_model::record::{ConnectionCounts, CrowdedCpus, Observation};
 
 use super::grade::{NEVER, both, limits, load, study};
-use super::{BUSY, BYPASSED, GAP_NS, Rule, count, mostly, percent, recorded};
-use crate::evidence::{Due, TICK_NS};
-use crate::names;
+use super::{BUSY, BYPASSED, GAP_NS, LAG, Rule, count, most_frequent_error, share};
+use crate::evidence::{Due, Hop, TICK_NS};
 
 /// Every rule, in the order in which reasons are named.
 pub static RULES: [Rule; 29] = [
@@ -14,9 +14,9 @@ pub static RULES: [Rule; 29] = [
         compares: "whether no response was complete",
         limits: load(0.0, 0.0),
         why: "no figures can be computed. For an arm of a study, this is the worst outcome",
-        judge: |e, grade| {
-            let nothing = f64::from(e.answered? == 0);
-            grade.of(nothing, || format!("no response was complete{}", mostly(e)))
+        observe: |e| {
+            let size = f64::from(e.answered? == 0);
+            Some((size, Observation::NothingAnswered { error: most_frequent_error(e) }))
         },
     },
     Rule {
@@ -25,20 +25,9 @@ pub static RULES: [Rule; 29] = [
         limits: load(0.01, 0.2),
         why: "of fewer than 100 the p99 is the slowest one; of fewer than 5 not even the median is known. A study \
               says by intervals what its trials do not know",
-        judge: |e, grade| {
-            let timed = e.timed?;
-            grade.of(1.0 / timed as f64, || {
-                if timed == 0 {
-                    return "no response is to a request of the measured time (-d, --ramp-up)"
-                        .to_owned();
-                }
-                let knowable = match timed {
-                    1..=4 => "no quantile",
-                    _ => "the median at best, and no p99",
-                };
-                let (are, s) = if timed == 1 { ("is", "") } else { ("are", "s") };
-                format!("there {are} {timed} response{s}, of which {knowable} can be told (-n, -d)")
-            })
+        observe: |e| {
+            let responses = e.timed?;
+            Some((1.0 / responses as f64, Observation::FewResponses { responses }))
         },
     },
     Rule {
@@ -48,18 +37,11 @@ pub static RULES: [Rule; 29] = [
         why: "one in a thousand is what published capacity goals still call loss; at one in twenty the \
               server spends itself on something else than the question. In a study it is an outcome: failed \
               requests count in no rate, and as unanswered in every quantile",
-        judge: |e, grade| {
+        observe: |e| {
             let errors = e.errors.iter().map(|error| (error.kind, error.count));
             let Ended { requests, failed } = Ended::of(e.completed?, e.unexpected, errors);
-            grade.share(failed, requests, |share| {
-                let share = percent(share);
-                format!(
-                    "{} of {} requests failed ({share}){}",
-                    names::count(failed),
-                    names::count(requests),
-                    mostly(e)
-                )
-            })
+            let error = most_frequent_error(e);
+            Some((share(failed, requests), Observation::Failures { failed, requests, error }))
         },
     },
     Rule {
@@ -68,15 +50,10 @@ pub static RULES: [Rule; 29] = [
         limits: both(0.0, 0.05),
         why: "the generator's own trouble, so the first one is said; from where on too many requests \
               failed is as for `failures`",
-        judge: |e, grade| {
-            let times = count(e, ErrorCount::lacks_port);
-            grade.share(times, e.completed? + times, |_| {
-                let times = names::count(times);
-                format!(
-                    "the generator had no local port left {times} times (net.ipv4.ip_local_port_range; closed \
-                     connections keep theirs for a minute, and each own address has as many: `--source`)"
-                )
-            })
+        observe: |e| {
+            let connections = count(e, ErrorCount::lacks_port);
+            let size = share(connections, e.completed? + connections);
+            Some((size, Observation::PortsExhausted { connections }))
         },
     },
     Rule {
@@ -84,12 +61,10 @@ pub static RULES: [Rule; 29] = [
         compares: "time that the hypervisor took of the proxy's CPUs, less one tick, of their time",
         limits: study(0.05, 0.20),
         why: "the arms of a block are measured alternately, so a little falls on both alike; a fifth does not",
-        judge: |e, grade| {
+        observe: |e| {
             let s = e.slices?;
-            grade.of(s.of_proxy(s.proxy_steal_ns - TICK_NS), || {
-                let share = percent(s.of_proxy(s.proxy_steal_ns));
-                format!("the hypervisor kept {share} of the proxy's CPU time for others")
-            })
+            let share = s.of_proxy(s.proxy_steal_ns);
+            Some((s.of_proxy(s.proxy_steal_ns - TICK_NS), Observation::ProxySteal { share }))
         },
     },
     Rule {
@@ -98,11 +73,9 @@ pub static RULES: [Rule; 29] = [
         limits: [limits(0.05, 0.20), limits(0.01, 0.10)],
         why: "a load test has no other arm that it falls on alike: one in a hundred reaches the p99 by itself. \
               In a study, less a tick, it is as for `proxy-steal`: in a closed loop no lateness would show it",
-        judge: |e, grade| {
-            let steal = e.steal?;
-            grade.of(steal, || {
-                format!("the hypervisor took {} of the generator's CPU time", percent(steal))
-            })
+        observe: |e| {
+            let share = e.steal?;
+            Some((share, Observation::Steal { share }))
         },
     },
     Rule {
@@ -111,9 +84,10 @@ pub static RULES: [Rule; 29] = [
         limits: study(0.01, 0.20),
         why: "who is held back sends and answers nothing for the rest of a period, tens of milliseconds: one in a \
               hundred reaches the p99; a fifth falls on some slices and not on others",
-        judge: |e, grade| {
+        observe: |e| {
             let s = e.slices?;
-            grade.of(s.throttled_ns / s.whole_ns, || s.held_back("weir's", s.throttled_ns))
+            let held_back = s.held_back(s.throttled_ns);
+            Some((held_back.held_back_ns / s.whole_ns, Observation::Throttled(held_back)))
         },
     },
     Rule {
@@ -121,11 +95,10 @@ pub static RULES: [Rule; 29] = [
         compares: "the same of the groups that the proxy is in beside weir's",
         limits: study(0.01, NEVER),
         why: "as for `throttled`, but a quota of the proxy's own may be meant, and is then a part of what is measured",
-        judge: |e, grade| {
+        observe: |e| {
             let s = e.slices?;
-            grade.of(s.proxy_throttled_ns / s.whole_ns, || {
-                s.held_back("the proxy's", s.proxy_throttled_ns)
-            })
+            let held_back = s.held_back(s.proxy_throttled_ns);
+            Some((held_back.held_back_ns / s.whole_ns, Observation::ProxyThrottled(held_back)))
         },
     },
     Rule {
@@ -135,23 +108,17 @@ pub static RULES: [Rule; 29] = [
         limits: study(0.05, NEVER),
         why: "they also share it out by the number of processes that want it, so an arm with more workers \
               gets more of it",
-        judge: |e, grade| {
+        observe: |e| {
             if let Some(share) = e.crowd {
-                return grade.of(share, || {
-                    let share = percent(share);
-                    format!(
-                        "other processes took {share} of the time of the CPUs of the server's host"
-                    )
-                });
+                let cpus = CrowdedCpus::Host;
+                return Some((share, Observation::ProxyCrowded { cpus, share }));
             }
             let s = e.slices?;
             let others_ns = s.others_ns?;
             // Idle time comes in ticks: in every slice each CPU may have one more than was counted.
             let grain = TICK_NS * s.count * s.proxy_cpus;
-            grade.of(s.of_proxy(others_ns - grain), || {
-                let share = percent(s.of_proxy(others_ns));
-                format!("other processes took {share} of the time of the proxy's CPUs")
-            })
+            let (cpus, share) = (CrowdedCpus::Proxy, s.of_proxy(others_ns));
+            Some((s.of_proxy(others_ns - grain), Observation::ProxyCrowded { cpus, share }))
         },
     },
     Rule {
@@ -159,16 +126,15 @@ pub static RULES: [Rule; 29] = [
         compares: "in a closed loop, idle time of the proxy's CPUs while generator or origin used 80 % of theirs",
         limits: study(0.20, NEVER),
         why: "what was measured is then somebody else, and ratios understate what the proxy gained",
-        judge: |e, grade| {
+        observe: |e| {
             let s = e.slices?;
-            let (who, busy) = s.peer.filter(|(_, busy)| *busy >= BUSY)?;
-            grade.of(s.of_proxy(s.proxy_idle_ns - TICK_NS), || {
-                format!(
-                    "the proxy was not the limit: its CPUs were idle {} of the time while {who} used {} of theirs",
-                    percent(s.of_proxy(s.proxy_idle_ns)),
-                    percent(busy.min(1.0)),
-                )
-            })
+            let (peer, busy) = s.peer.filter(|(_, busy)| *busy >= BUSY)?;
+            let observation = Observation::ProxyNotLimit {
+                idle_share: s.of_proxy(s.proxy_idle_ns),
+                peer,
+                peer_share: busy.min(1.0),
+            };
+            Some((s.of_proxy(s.proxy_idle_ns - TICK_NS), observation))
         },
     },
     Rule {
@@ -177,20 +143,13 @@ pub static RULES: [Rule; 29] = [
         limits: study(1.0, NEVER),
         why: "requests in flight when the load moves on are answered while another arm has it, so what the \
               measured part sees of a longer one is how a queue fills",
-        judge: |e, grade| {
+        observe: |e| {
             let s = e.slices?;
             let median_ns = s.median_ns?;
-            let lead_ns = (s.whole_ns - s.measured_ns) / s.count.max(1.0);
+            let unmeasured_ns = (s.whole_ns - s.measured_ns) / s.count.max(1.0);
             // A study that discards nothing has said so.
-            let share = if lead_ns < 1.0 { 0.0 } else { median_ns / lead_ns };
-            grade.of(share, || {
-                format!(
-                    "half of the responses took longer ({}) than the part of a slice that is not \
-                     measured ({}): use longer slices or fewer connections",
-                    names::time(median_ns),
-                    names::time(lead_ns)
-                )
-            })
+            let size = if unmeasured_ns < 1.0 { 0.0 } else { median_ns / unmeasured_ns };
+            Some((size, Observation::SliceTooShort { median_ns, unmeasured_ns }))
         },
     },
     Rule {
@@ -198,13 +157,10 @@ pub static RULES: [Rule; 29] = [
         compares: "lateness of the readings of counters, of a slice",
         limits: study(0.05, 0.50),
         why: "as much of the CPU time that they tell may belong to a neighbouring slice, which is another arm's",
-        judge: |e, grade| {
+        observe: |e| {
             let s = e.slices?;
-            grade.of(s.late_ns / s.whole_ns, || {
-                let late = names::time(s.late_ns / s.count.max(1.0));
-                let share = percent(s.late_ns / s.whole_ns);
-                format!("the counters of its slices were read {late} late, {share} of a slice")
-            })
+            let (late_ns, share) = (s.late_ns / s.count.max(1.0), s.late_ns / s.whole_ns);
+            Some((share, Observation::LateCounters { late_ns, share }))
         },
     },
     Rule {
@@ -213,28 +169,35 @@ pub static RULES: [Rule; 29] = [
         limits: both(0.001, 0.01),
         why: "0.1 % is what the engine promises; beyond, the load was not the one asked for. That no connection \
               was idle is the server's doing, and an outcome",
-        judge: |e, grade| {
+        observe: |e| {
             let d = e.schedule?;
-            let offered = d.sent + d.queued + d.dropped;
-            grade.share(d.due.abs_diff(offered), d.due, |_| {
-                let [offered, due] = [offered, d.due].map(names::count);
-                format!("{offered} requests were offered where {due} were due")
-            })
+            let (due, offered) = (d.due, d.sent + d.queued + d.dropped);
+            Some((share(due.abs_diff(offered), due), Observation::OfferedRate { offered, due }))
         },
     },
-    recorded::RULE,
+    Rule {
+        name: "trace-left-out",
+        compares: "lines of a recorded trace that are not sent, of all its lines",
+        limits: load(0.10, NEVER),
+        why: "every public server gets some percent of scans and empty connections, and they are no part of a load; where more \
+              is missing, the load is not the one that was recorded, whatever the rate",
+        observe: |e| {
+            let (arrivals, left_out) = e.recorded?;
+            let unsent = left_out.iter().map(|kind| kind.lines).sum();
+            let (lines, left_out) = (arrivals + unsent, left_out.to_vec());
+            Some((share(unsent, lines), Observation::TraceLeftOut { lines, left_out }))
+        },
+    },
     Rule {
         name: "start-spread",
         compares: "milliseconds between the first start and the last one of several generators",
         limits: both(5.0, NEVER),
         why: "each keeps its share of the schedule by its own clock from its own start: so much later a share of the \
               requests comes than it is meant to, side by side with others instead of between them",
-        judge: |e, grade| {
-            let (spread, unsure) = e.start_spread?;
-            grade.of(spread as f64 / 1e6, || {
-                let [apart, unsure] = [spread, unsure].map(|ns| names::time(ns as f64));
-                format!("the generators started {apart} apart (known to {unsure})")
-            })
+        observe: |e| {
+            let (spread_ns, uncertainty_ns) = e.start_spread?;
+            let observation = Observation::StartSpread { spread_ns, uncertainty_ns };
+            Some((spread_ns as f64 / 1e6, observation))
         },
     },
     Rule {
@@ -242,13 +205,9 @@ pub static RULES: [Rule; 29] = [
         compares: "nodes with pods of the proxies that the cluster lost meanwhile",
         limits: study(0.0, 0.0),
         why: "requests to pods of a lost node fail, or others serve them as well: neither is the doing of the arm",
-        judge: |e, grade| {
-            let losses: Vec<String> = e
-                .lost_nodes
-                .iter()
-                .map(|lost| format!("node `{}` was lost ({})", lost.node, lost.why))
-                .collect();
-            grade.of(losses.len() as f64, || losses.join("; "))
+        observe: |e| {
+            let nodes = e.lost_nodes.clone();
+            Some((nodes.len() as f64, Observation::NodeLost { nodes }))
         },
     },
     Rule {
@@ -256,36 +215,27 @@ pub static RULES: [Rule; 29] = [
         compares: "requests that were left out, of those due",
         limits: load(0.001, NEVER),
         why: "what was left out is in no quantile. In a study it counts as unanswered",
-        judge: |e, grade| {
+        observe: |e| {
             let Due { dropped, due, .. } = e.schedule?;
-            grade.share(dropped, due, |_| {
-                let [dropped, due] = [dropped, due].map(names::count);
-                format!("{dropped} of {due} requests found no idle connection and were left out")
-            })
+            Some((share(dropped, due), Observation::Dropped { dropped, due }))
         },
     },
     Rule {
         name: "dispatch-lag",
         compares: "the generator's own lateness, of the response time, both at p50 or both at p99; in a load test 400 µs \
                    stand for shorter ones",
-        limits: both(0.25, 0.50),
+        limits: both(LAG, 0.50),
         why: "it burdens both sides of a ratio alike and pulls it towards 1: beyond a quarter that must be \
               said; from one half on a figure is more about the generator than about the server. In a study all \
               arms are judged together: by itself the fastest would be doubted first. A load test has no ratio: its \
               result says how exactly it knows a response time, and 100 µs are what nobody notices",
-        judge: |e, grade| {
-            let least = (e.resolution_ns as f64 / grade.1.suspect).max(1.0);
-            let shares = e.lag.iter().map(|(quantile, lag, response)| {
-                let share = *lag as f64 / least.max(*response as f64);
-                (share, *quantile, *lag, *response)
+        observe: |e| {
+            let least = (e.resolution_ns as f64 / LAG).max(1.0);
+            let shares = e.lag.iter().map(|&(quantile, lag_ns, response_ns)| {
+                let share = lag_ns as f64 / least.max(response_ns as f64);
+                (share, Observation::DispatchLag { quantile, lag_ns, response_ns })
             });
-            let (share, quantile, lag, response) = shares.max_by(|a, b| a.0.total_cmp(&b.0))?;
-            grade.of(share, || {
-                let [lag, response] = [lag, response].map(|ns| names::time(ns as f64));
-                format!(
-                    "at {quantile} the generator itself was {lag} late, of a response time of {response}"
-                )
-            })
+            shares.max_by(|a, b| a.0.total_cmp(&b.0))
         },
     },
     Rule {
@@ -294,13 +244,12 @@ pub static RULES: [Rule; 29] = [
         limits: load(8.0, NEVER),
         why: "each waits for the others' turns, some milliseconds each, and what waits there is in the response times. \
               A study's generator has a thread for each CPU, and more only where descriptors are wanting",
-        judge: |e, grade| {
+        observe: |e| {
             let (threads, cpus) = e.threads?;
-            grade.of(threads as f64 / cpus.max(1) as f64, || {
-                let s = if cpus == 1 { "" } else { "s" };
-                let threads = names::count(threads as u64);
-                format!("{threads} threads of the generator share {cpus} CPU{s} (-t)")
-            })
+            Some((
+                threads as f64 / cpus.max(1) as f64,
+                Observation::ThreadsCrowded { threads, cpus },
+            ))
         },
     },
     Rule {
@@ -309,14 +258,9 @@ pub static RULES: [Rule; 29] = [
         limits: both(0.95, NEVER),
         why: "a thread without time to spare is not punctual in an open loop, and in a closed one it is as \
               likely the limit as the server, which `proxy-not-limit` says of a study",
-        judge: |e, grade| {
-            let busy = e.generator_busy?;
-            grade.of(busy, || match (e.is_open, percent(busy)) {
-                (true, share) => format!("the generator used {share} of its CPU time"),
-                (false, share) => format!(
-                    "the generator used {share} of its CPU time: the server may be able to carry more"
-                ),
-            })
+        observe: |e| {
+            let (share, is_open) = (e.generator_busy?, e.is_open);
+            Some((share, Observation::GeneratorBusy { share, is_open }))
         },
     },
     Rule {
@@ -327,16 +271,10 @@ pub static RULES: [Rule; 29] = [
               an open loop, and takes as much off the rate of a closed one, which has no lateness to show it. 50 ms are \
               what programs that share a CPU may wait for each other, and what a thread may have asked for. In a study \
               counters are read late",
-        judge: |e, grade| {
-            let (gap, measured_ns) = e.gap?;
-            grade.of((gap as f64 - GAP_NS) / measured_ns, || {
-                format!(
-                    "a thread of the generator stood still for {}, {} of the measured time: it was stopped, or others \
-                     had its CPU",
-                    names::time(gap as f64),
-                    percent(gap as f64 / measured_ns)
-                )
-            })
+        observe: |e| {
+            let (gap_ns, measured_ns) = e.gap?;
+            let size = (gap_ns as f64 - GAP_NS) / measured_ns;
+            Some((size, Observation::GeneratorStopped { gap_ns, measured_ns }))
         },
     },
     Rule {
@@ -345,16 +283,9 @@ pub static RULES: [Rule; 29] = [
         limits: load(0.8, NEVER),
         why: "a rate close to what the generator can do at all says little about the server. A study's \
               load stays on each arm for a slice, which no calibration was made with",
-        judge: |e, grade| {
-            let (offered, most) = e.capacity?;
-            grade.of(offered / most, || {
-                format!(
-                    "{}/s is {} of the {}/s that this generator can send (weir load --calibrate)",
-                    names::rate(offered),
-                    percent(offered / most),
-                    names::rate(most),
-                )
-            })
+        observe: |e| {
+            let (rate, self_capacity) = e.capacity?;
+            Some((rate / self_capacity, Observation::NearSelfCapacity { rate, self_capacity }))
         },
     },
     Rule {
@@ -363,17 +294,12 @@ pub static RULES: [Rule; 29] = [
         limits: load(0.0, NEVER),
         why: "the quantiles leave them out, and go up to the maximum, which one is enough to leave unknown. In a \
               study they count as never answered",
-        judge: |e, grade| {
+        observe: |e| {
             let censored = e.censored?;
-            let never = censored.in_flight + censored.queued;
-            grade.share(never, never + e.completed?, |share| {
-                let oldest = names::time(censored.oldest_ns as f64);
-                let never = names::count(never);
-                format!(
-                    "{never} requests ({}) never ended, the oldest after {oldest}; the quantiles leave them out",
-                    percent(share)
-                )
-            })
+            let unended = censored.in_flight + censored.queued;
+            let (requests, oldest_ns) = (unended + e.completed?, censored.oldest_ns);
+            let observation = Observation::Censored { unended, requests, oldest_ns };
+            Some((share(unended, requests), observation))
         },
     },
     Rule {
@@ -381,14 +307,10 @@ pub static RULES: [Rule; 29] = [
         compares: "receives that waited for one of the generator's own buffers, of all",
         limits: both(0.001, NEVER),
         why: "each is some microseconds of the generator in the response times; one in a thousand is the p99.9",
-        judge: |e, grade| {
+        observe: |e| {
             let (starved, receives) = e.starved?;
-            grade.share(starved, receives, |share| {
-                let (starved, share) = (names::count(starved), percent(share));
-                format!(
-                    "received bytes waited {starved} times for one of the generator's buffers (about {share} of the receives)"
-                )
-            })
+            let observation = Observation::GeneratorStarved { starved, receives };
+            Some((share(starved, receives), observation))
         },
     },
     Rule {
@@ -397,16 +319,11 @@ pub static RULES: [Rule; 29] = [
         limits: both(0.001, NEVER),
         why: "a wait is a fifth of a second or more, so one in a thousand is the p99.9. The kernel does not \
               say whose queue it was: no more can have been ours than connections were opened",
-        judge: |e, grade| {
+        observe: |e| {
             let o = e.overflows?;
-            let ours = o.seen.min(o.opened);
-            grade.share(ours, o.responses, |_| {
-                let [seen, ours] = [o.seen, ours].map(names::count);
-                format!(
-                    "{seen} connections on this host found the listener's queue full and waited for a retransmission, \
-                     up to {ours} of them this trial's (net.core.somaxconn, `backlog`)"
-                )
-            })
+            let (on_host, of_trial) = (o.seen, o.seen.min(o.opened));
+            let observation = Observation::ListenOverflows { on_host, of_trial };
+            Some((share(of_trial, o.responses), observation))
         },
     },
     Rule {
@@ -416,12 +333,11 @@ pub static RULES: [Rule; 29] = [
         why: "a load of fewer connections is another load; in a study it is its arm that lets no more of them be open, \
               and how it answers then is part of its result. One that is renewed may be closed at any moment, and one \
               for each request is not open before",
-        judge: |e, grade| {
-            let (wanted, open) = (e.asking?.wanted, e.asking?.open_at_start);
-            grade.share(wanted.saturating_sub(open), wanted, |_| {
-                let [wanted, open] = [wanted, open].map(names::count);
-                format!("of {wanted} connections only {open} were open when the trial began")
-            })
+        observe: |e| {
+            let ConnectionCounts { wanted, open_at_start, .. } = e.asking?;
+            let missing = wanted.saturating_sub(open_at_start);
+            let observation = Observation::ConnectionsMissing { wanted, open_at_start };
+            Some((share(missing, wanted), observation))
         },
     },
     Rule {
@@ -429,19 +345,13 @@ pub static RULES: [Rule; 29] = [
         compares: "held connections that were not open from the start to the end, of those wanted",
         limits: both(0.001, 0.05),
         why: "as for `connections-missing`; those that were closed were not held",
-        judge: |e, grade| {
-            let held = e.held?;
-            let lost = held.opened.saturating_sub(held.open_at_start);
-            let least = held.open_at_start.min(held.open_at_end);
-            let missing = held.wanted.saturating_sub(least).max(lost);
-            grade.share(missing, held.wanted, |_| {
-                let [wanted, start, end, lost] =
-                    [held.wanted, held.open_at_start, held.open_at_end, lost].map(names::count);
-                format!(
-                    "of {wanted} connections to be held {start} were open at the start and {end} at the end, and {lost} were \
-                     lost in between"
-                )
-            })
+        observe: |e| {
+            let ConnectionCounts { wanted, open_at_start, open_at_end, opened, .. } = e.held?;
+            let lost = opened.saturating_sub(open_at_start);
+            let missing = wanted.saturating_sub(open_at_start.min(open_at_end)).max(lost);
+            let observation =
+                Observation::HeldConnections { wanted, open_at_start, open_at_end, lost };
+            Some((share(missing, wanted), observation))
         },
     },
     Rule {
@@ -449,26 +359,17 @@ pub static RULES: [Rule; 29] = [
         compares: "bytes of a hop that went by TCP though the arm is to go past it",
         limits: study(0.5, BYPASSED),
         why: "below one half an effect is mostly TCP's; without a byte there is none",
-        judge: |e, grade| {
-            let hop = e.hop?;
-            let (past, by_tcp) = (hop.redirected_bytes as f64, hop.tcp_bytes as f64);
-            let share = match hop.redirected_bytes {
+        observe: |e| {
+            let Hop { name, redirected_bytes, tcp_bytes, redirected, tcp, .. } = e.hop?;
+            let (past, by_tcp) = (redirected_bytes as f64, tcp_bytes as f64);
+            let share = match redirected_bytes {
                 0 => 1.0,
                 _ => (by_tcp / (past + by_tcp)).min(BYPASSED),
             };
-            grade.of(share, || match hop.redirected_bytes {
-                0 => format!(
-                    "not a byte of the {} hop bypassed TCP, although this arm is about that",
-                    hop.name
-                ),
-                _ => format!(
-                    "only {} of the bytes of the {} hop bypassed TCP ({} messages by TCP, of {})",
-                    percent(1.0 - share),
-                    hop.name,
-                    names::count(hop.tcp),
-                    names::count(hop.tcp + hop.redirected)
-                ),
-            })
+            let hop = name.to_owned();
+            let observation =
+                Observation::BypassIdle { hop, redirected_bytes, tcp_bytes, redirected, tcp };
+            Some((share, observation))
         },
     },
     Rule {
@@ -476,16 +377,11 @@ pub static RULES: [Rule; 29] = [
         compares: "sockets of a hop that the bypass had no place for",
         limits: study(0.0, NEVER),
         why: "their bytes went by TCP and are in no share, so the first one is said",
-        judge: |e, grade| {
-            let (hop, refused) = (e.hop?, e.hop?.refused);
-            grade.share(refused, refused + hop.sockets, |share| {
-                format!(
-                    "{} sockets of the {} hop ({}) were refused by the bypass; what they sent went by TCP and is not counted",
-                    names::count(refused),
-                    hop.name,
-                    percent(share)
-                )
-            })
+        observe: |e| {
+            let Hop { name, refused, sockets, .. } = e.hop?;
+            let (hop, sockets) = (name.to_owned(), refused + sockets);
+            let observation = Observation::BypassRefused { hop, refused, sockets };
+            Some((share(refused, sockets), observation))
         },
     },
 ];

@@ -67,7 +67,7 @@ fn every_scenario_is_judged_as_it_should_be() {
         let findings = make_bench(&models[name]).findings();
         let load = &findings.loads[0];
         let mut broken: Vec<&str> =
-            load.reasons.iter().map(|reason| &*reason.reason.rule).collect();
+            load.reasons.iter().map(|reason| reason.reason.rule()).collect();
         broken.sort_unstable();
         broken.dedup();
         assert_eq!((load.validity, &broken[..]), (validity, rules), "{name}");

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Observation;
 use super::generators::GeneratorShare;
 use crate::limit::Limit;
 use crate::load::{Censored, ErrorCount};
@@ -371,13 +372,22 @@ pub enum Validity {
 }
 
 /// A reason to doubt a figure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ValidityReason {
     /// Severity: [`Validity::Suspect`] or [`Validity::Invalid`].
     pub validity: Validity,
-    /// Short name of the rule, for example `generator-busy`.
-    pub rule: String,
-    /// Observation behind the reason, with figures.
-    pub seen: String,
+    /// Name of the flow or generator that the observation is about; `None` for the measurement as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Observation behind the reason, with the name of the rule.
+    #[serde(flatten)]
+    pub observation: Observation,
+}
+
+impl ValidityReason {
+    /// Returns the name of the rule: `generator-busy`.
+    pub fn rule(&self) -> &'static str {
+        self.observation.rule()
+    }
 }

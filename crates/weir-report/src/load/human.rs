@@ -4,6 +4,7 @@ use weir_analysis::findings::LimiterFindings;
 use weir_model::load_report::{FlowReport, LoadReport};
 use weir_model::quantity::CpuSet;
 use weir_model::record::Validity;
+use weir_sentences::validity::describe;
 
 use super::asked;
 use super::figures::{figures, is_open};
@@ -140,7 +141,7 @@ fn validity(report: &LoadReport) -> impl Iterator<Item = Block> {
     let worst =
         report.validity.iter().map(|reason| reason.validity).max().unwrap_or(Validity::Valid);
     let reasons = report.validity.iter().map(|reason| {
-        let explanation = format!(" {}: {}", reason.rule, reason.seen);
+        let explanation = format!(" {}: {}", reason.rule(), describe(reason));
         Text::from("  ").badge(reason.validity).plain(explanation)
     });
     let callout = Block::Callout(Callout {

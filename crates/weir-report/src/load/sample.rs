@@ -5,7 +5,7 @@ use weir_model::load::{Arrivals, Censored, ErrorCount, ErrorKind};
 use weir_model::load_report::{
     Counts, LoadReport, PhaseSeconds, Rates, Second, StatusCount, TimeReport,
 };
-use weir_model::record::{Validity, ValidityReason};
+use weir_model::record::{Observation, Validity, ValidityReason};
 
 use super::time_report;
 
@@ -102,8 +102,8 @@ pub(crate) fn nothing_answered() -> LoadReport {
     report.over_time.clear();
     report.validity[0] = ValidityReason {
         validity: Validity::Invalid,
-        rule: "no-response".to_owned(),
-        seen: "no response was completed".to_owned(),
+        subject: None,
+        observation: Observation::NothingAnswered { error: None },
     };
     report.outcome = "interrupted".to_owned();
     report

@@ -7,6 +7,7 @@ use weir_model::load::{Assignment, Close, Lifetime, Overflow, Spacing};
 use weir_model::record::Validity;
 use weir_model::study::{LoadSpec, Metric, Study};
 use weir_model::tls::{Resumption, TlsSpec, TlsVersion};
+use weir_sentences::validity::{describe, describe_frequency};
 
 use super::{charts, compare, connections, counted, limit, looks, pairs, phases};
 use crate::input::ReportInput;
@@ -295,20 +296,9 @@ pub(super) fn reason(counted: &CountedReason, all: &[&str]) -> Text {
     };
     Text::validity(counted.reason.validity)
         .plain(" ")
-        .and(Role::Strong, &*counted.reason.rule)
-        .plain(format!(": {} ", counted.reason.seen))
-        .and(Role::Soft, format!("({}{arms})", how_often(counted)))
-}
-
-/// Formats the number of trials with a reason: `the worst of 3 of 960 trials`. The reason's text is about the worst
-/// one.
-pub(super) fn how_often(counted: &CountedReason) -> String {
-    let worst = if counted.trials > 1 { "the worst of " } else { "" };
-    format!(
-        "{worst}{} of {}",
-        number::count(u64::from(counted.trials)),
-        number::plural(u64::from(counted.of), "trial"),
-    )
+        .and(Role::Strong, counted.reason.rule())
+        .plain(format!(": {} ", describe(&counted.reason)))
+        .and(Role::Soft, format!("({}{arms})", describe_frequency(counted)))
 }
 
 fn measured(load: &LoadFindings) -> String {

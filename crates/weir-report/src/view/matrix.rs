@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use weir_analysis::findings::{ArmFindings, InertArm, LoadFindings, MatrixFindings, Verdict};
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, LoadSpec, Metric};
+use weir_sentences::validity::describe;
 
 use super::charts;
 use super::compare::{Compared, changes, compared};
@@ -183,12 +184,12 @@ fn reasons(cells: &[Cell<'_>]) -> Vec<Text> {
     let mut all: BTreeMap<(std::cmp::Reverse<Validity>, &str), ReasonCount> = BTreeMap::new();
     for cell in cells {
         for counted in &cell.found.reasons {
-            let key = (std::cmp::Reverse(counted.reason.validity), &*counted.reason.rule);
+            let key = (std::cmp::Reverse(counted.reason.validity), counted.reason.rule());
             let (loads, most, example) = all.entry(key).or_default();
             *loads += 1;
             if counted.trials > *most {
                 *most = counted.trials;
-                *example = format!("{}: {}", cell.spec.name, counted.reason.seen);
+                *example = format!("{}: {}", cell.spec.name, describe(&counted.reason));
             }
         }
     }

@@ -29,6 +29,8 @@ mod tones;
 use weir_analysis::findings::{Findings, Incomplete};
 use weir_model::record::Outcome;
 use weir_model::study::Study;
+use weir_sentences::headline::describe_doubt;
+use weir_sentences::validity::describe_counted;
 
 use crate::input::ReportInput;
 use crate::tree::{
@@ -120,8 +122,8 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
 fn note_sentences(findings: &Findings) -> Vec<String> {
     let headline = &findings.headline;
     let mut notes = Vec::new();
-    if !headline.because.is_empty() {
-        notes.push(format!("{}: {}", words::validity(headline.validity), headline.because));
+    if let Some(doubt) = describe_doubt(findings) {
+        notes.push(format!("{}: {doubt}", words::validity(headline.validity)));
     }
     notes.extend(headline.incomplete.as_ref().map(incomplete));
     notes.extend(left_out(findings));
@@ -163,9 +165,8 @@ fn objective(study: &Study) -> String {
 fn left_out(findings: &Findings) -> impl Iterator<Item = String> {
     let names = &findings.headline.left_out;
     findings.loads.iter().filter(|load| names.contains(&load.load)).map(|load| {
-        let why = load.reasons.first().map_or(String::new(), |counted| {
-            format!(": {} ({})", counted.reason.seen, load::how_often(counted))
-        });
+        let first = load.reasons.first();
+        let why = first.map_or(String::new(), |counted| format!(": {}", describe_counted(counted)));
         format!("load {} is INVALID and says nothing{why}", load.load)
     })
 }

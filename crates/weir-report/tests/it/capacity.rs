@@ -7,7 +7,8 @@ use weir_analysis::capacity::{
 use weir_analysis::findings::{CountedReason, Findings, Verdict};
 use weir_model::limit::Limit;
 use weir_model::record::{
-    CapacityEnd, CeilingOf, CeilingRecord, ObservedRecord, SearchStage, Validity, ValidityReason,
+    CapacityEnd, CeilingOf, CeilingRecord, CrowdedCpus, Observation, ObservedRecord, SearchStage,
+    Validity, ValidityReason,
 };
 use weir_model::study::ControllerSpec;
 use weir_report::{html, markdown, terminal};
@@ -138,8 +139,11 @@ fn run(arms: Vec<Capacity>, ratios: Vec<Ratio>) -> Fixture {
             reasons: vec![CountedReason {
                 reason: ValidityReason {
                     validity: Validity::Suspect,
-                    rule: "proxy-crowded".to_owned(),
-                    seen: "other processes took 21 % of the time of the proxy's CPUs".to_owned(),
+                    subject: None,
+                    observation: Observation::ProxyCrowded {
+                        cpus: CrowdedCpus::Proxy,
+                        share: 0.21,
+                    },
                 },
                 arms: vec!["stock".to_owned()],
                 trials: 1,

@@ -315,7 +315,7 @@ fn names_that_are_markup_stay_names() {
             }
         }
         for reason in &mut load.reasons {
-            reason.reason.seen = hostile.to_owned();
+            reason.reason.subject = Some(hostile.to_owned());
             reason.arms = vec![hostile.to_owned()];
         }
     }

@@ -11,8 +11,8 @@ use weir_analysis::findings::{
 use weir_model::environment::Environment;
 use weir_model::fixture::{self, settings};
 use weir_model::record::{
-    EndRecord, Outcome, ProxyRecord, Record, Remark, RunHeader, Surroundings, Validity,
-    ValidityReason,
+    EndRecord, Observation, Outcome, ProxyRecord, Record, Remark, RunHeader, Surroundings,
+    Validity, ValidityReason,
 };
 use weir_model::study::{
     Arm, ArmRole, LoadSpec, Metric, ProxySpec, Published, Settings, Study, StudyArrivals,
@@ -396,8 +396,8 @@ fn closed(study: &Study) -> LoadFindings {
 fn open(study: &Study) -> LoadFindings {
     use Metric::{CpuPerRequest, ResponseP50, ResponseP99};
     let figures = |[_, cpu, response]: [f64; 3]| [6_350.0, 640_000.0 * response, 92_800.0 * cpu];
-    let steal = "the hypervisor kept the proxy's CPUs for 7.1 % of the slice";
-    let busy = "the generator's CPU was busy for 91 % of the slice";
+    let steal = Observation::ProxySteal { share: 0.251 };
+    let busy = Observation::GeneratorBusy { share: 0.97, is_open: true };
     LoadFindings {
         load: "open".to_owned(),
         rate_intended: Some(6_350.0),
@@ -407,16 +407,21 @@ fn open(study: &Study) -> LoadFindings {
         hold_ups: Some(HoldUpFindings { slices: 44, of: 480, left_out: true, more_often_of: None }),
         validity: Validity::Suspect,
         reasons: vec![
-            reason(Validity::Invalid, "steal", steal, &["gzip", "stock"], 3),
-            reason(Validity::Suspect, "generator-busy", busy, &["keepalive to the origin"], 41),
+            reason(Validity::Invalid, steal, &["gzip", "stock"], 3),
+            reason(Validity::Suspect, busy, &["keepalive to the origin"], 41),
         ],
         ..found(study, &[ResponseP99, ResponseP50, CpuPerRequest], figures, 101)
     }
 }
 
-fn reason(validity: Validity, rule: &str, seen: &str, arms: &[&str], trials: u32) -> CountedReason {
+fn reason(
+    validity: Validity,
+    observation: Observation,
+    arms: &[&str],
+    trials: u32,
+) -> CountedReason {
     CountedReason {
-        reason: ValidityReason { validity, rule: rule.to_owned(), seen: seen.to_owned() },
+        reason: ValidityReason { validity, subject: None, observation },
         arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
         trials,
         of: 480,

@@ -21,7 +21,7 @@ pub(crate) enum GenerateArgs {
     },
     /// Print the JSON schema of an output, or without NAME the names of all
     Schema {
-        /// Name and version, such as weir-load-1
+        /// Name and version, such as weir-load-2
         #[arg(value_name = "NAME")]
         name: Option<String>,
     },

@@ -18,7 +18,7 @@ use weir_hosts::Options;
 use weir_lab::Summary;
 use weir_limits::{Finding, Role, Rules, TurnDirection};
 use weir_model::flow::ArrivalsSpec;
-use weir_model::record::{ConfirmationRecord, Outcome, Record, SearchStage};
+use weir_model::record::{ConfirmationRecord, Observation, Outcome, Record, SearchStage};
 use weir_model::study::{
     Arm, ArmRole, BlockSpec, Compare, LoadSpec, Metric, Objective, ProxyKind, Reduction, Settings,
     Study, TakenFrom, Until,
@@ -26,6 +26,7 @@ use weir_model::study::{
 use weir_parameters::{Scope, Severity, Unsaid};
 use weir_record::{Run, RunWriter};
 use weir_report::number;
+use weir_sentences::validity::describe;
 
 use crate::commands::study::StudyFile;
 use crate::commands::{report, run};
@@ -37,8 +38,6 @@ use crate::terminal;
 const TURNED: usize = 2;
 /// Share that is taken away, per cent: more than noise, and not so much that something else becomes the limit.
 const TAKEN: u32 = 25;
-/// Name of the validity rule for a proxy whose CPUs are also used by others.
-const CROWDED: &str = "proxy-crowded";
 /// Least number of response times per slice: a fifth of a slice is not measured, and some responses take twice as long.
 const RESPONSES: f64 = 10.0;
 /// Longest time of a trial: it ends as soon as it is decided.
@@ -430,9 +429,10 @@ fn describe_sharing(
 ) -> Option<String> {
     taken.filter(|taken| taken.from == TakenFrom::Proxy)?;
     let crowding = load.reasons.iter().find(|counted| {
-        counted.reason.rule == CROWDED && counted.arms.iter().any(|arm| arm == baseline)
+        matches!(counted.reason.observation, Observation::ProxyCrowded { .. })
+            && counted.arms.iter().any(|arm| arm == baseline)
     })?;
-    Some(crowding.reason.seen.clone())
+    Some(describe(&crowding.reason))
 }
 
 #[cfg(test)]

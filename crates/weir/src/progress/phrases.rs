@@ -137,7 +137,7 @@ pub(super) fn interval_line(interval: &LoadInterval) -> String {
     );
     line += &format!(" · {} so far", words::validity(interval.validity));
     for reason in &interval.reasons {
-        line += &format!("; {}", reason.rule);
+        line += &format!("; {}", reason.rule());
     }
     line
 }

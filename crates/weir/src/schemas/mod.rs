@@ -9,7 +9,7 @@ use flate2::read::DeflateDecoder;
 #[cfg(test)]
 mod made;
 
-/// Schemas by name, such as `weir-load-1`, with their deflated text.
+/// Schemas by name, such as `weir-load-2`, with their deflated text.
 const SCHEMAS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
 
 /// Returns the names of all schemas.

@@ -257,7 +257,7 @@ fn an_interruption_before_anything_is_measured_leaves_no_figures() {
         let rates = &report.rates;
         let figures = [rates.offered, rates.completed, rates.received_bytes];
         assert_eq!(figures, [0.0; 3], "{io}");
-        assert_eq!(report.validity[0].rule, "few-responses");
+        assert_eq!(report.validity[0].rule(), "few-responses");
         assert_eq!(report.validity[0].validity, Validity::Invalid);
     }
 }

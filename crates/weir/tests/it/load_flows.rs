@@ -17,7 +17,7 @@ use crate::secure::{Authority, Nginx};
 const IO_FLAGS: [&str; 2] = ["--io epoll", "--io auto"];
 
 fn rules(report: &LoadReport) -> Vec<&str> {
-    report.validity.iter().map(|reason| reason.rule.as_str()).collect()
+    report.validity.iter().map(|reason| reason.rule()).collect()
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn at(times: &TimeReport, quantile: f64) -> f64 {
 
 /// Returns the validity by a rule; `None` if the rule does not apply.
 fn validity_by(report: &LoadReport, rule: &str) -> Option<Validity> {
-    let reason = report.validity.iter().find(|reason| reason.rule == rule);
+    let reason = report.validity.iter().find(|reason| reason.rule() == rule);
     reason.map(|reason| reason.validity)
 }
 
@@ -49,7 +49,7 @@ fn first_contact_is_doubted_for_lateness_only_where_somebody_would_notice_it() {
     let machines =
         ["dispatch-lag", "steal", "generator-busy", "generator-stopped", "listen-overflows"];
     let mut reasons = report.validity.iter();
-    let all = reasons.all(|reason| machines.contains(&&*reason.rule));
+    let all = reasons.all(|reason| machines.contains(&reason.rule()));
     assert!(all, "{:?}", report.validity);
     // A twentieth of the time of each thread, what it may spend at once, and a sleep saved for each response.
     let most = 2_000_000_000 / 20 + 10_000_000 + 1000 * 50_000;

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
+use weir_model::record::Observation;
+use weir_sentences::validity::describe;
 
 use crate::faulty::{After, Faulty, start_origin};
 use crate::load::{Server, only_error, reported};
@@ -168,12 +170,12 @@ fn answers_are_what_was_expected_or_counted_apart() {
                 None => assert!(report.errors.is_empty(), "{line}: {:?}", report.errors),
                 Some(words) => {
                     unexpected(&report, words, done);
-                    let mut reasons = report.validity.iter();
-                    let reason =
-                        reasons.find(|reason| reason.rule == "failures").expect("somebody minds");
                     // Each request once, though its answer came.
-                    let once = format!(" of {done} requests failed ");
-                    assert!(reason.seen.contains(&once), "{reason:?}");
+                    let mut observations = report.validity.iter().map(|reason| &reason.observation);
+                    let are_counted_once = observations.any(|observation| {
+                        matches!(observation, Observation::Failures { requests, .. } if *requests == done)
+                    });
+                    assert!(are_counted_once, "{line}: {:?}", report.validity);
                 }
             }
         }
@@ -245,9 +247,9 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
     let report = peer.reported(&format!("--trace {path} {flags}"));
     let arrivals = serde_json::to_string(&report.load.arrivals).expect("it is told");
     arrivals.has("\"what\":\"not HTTP (a TLS handshake or other bytes)\",\"lines\":1,\"first\":4");
-    let mut reasons = report.validity.iter().map(|reason| &*reason.seen);
+    let mut reasons = report.validity.iter().map(describe);
     assert!(
-        reasons.any(|seen| seen.starts_with("1 of 5 lines of the trace are not sent: 1 not HTTP"))
+        reasons.any(|text| text.starts_with("1 of 5 lines of the trace are not sent: 1 not HTTP"))
     );
     let sent = ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"];
     assert_eq!(first_words(&peer), sent);

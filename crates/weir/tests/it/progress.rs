@@ -15,14 +15,14 @@ use crate::program::{Ended, HasAll, Running, row, run, weir};
 use crate::sandbox::Sandbox;
 use crate::schema;
 
-/// Parses lines of JSON, and checks each by docs/schemas/weir-progress-1.json.
+/// Parses lines of JSON, and checks each by docs/schemas/weir-progress-2.json.
 #[track_caller]
 fn parse_events(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| -> Value {
             let event =
                 serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-            let faults = schema::find_faults("weir-progress/1", &event);
+            let faults = schema::find_faults("weir-progress/2", &event);
             assert!(faults.is_empty(), "{line}\n{}", faults.join("\n"));
             event
         })

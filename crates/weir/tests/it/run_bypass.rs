@@ -95,7 +95,7 @@ fn carries_what_it_says(network: &str) {
     for load in analyze(&run).loads {
         assert_ne!(load.validity, Validity::Invalid, "{:?}", load.reasons);
         // Of 1 MiB at a time the most part may find queues full.
-        let mut rules = load.reasons.iter().map(|counted| &*counted.reason.rule);
+        let mut rules = load.reasons.iter().map(|counted| counted.reason.rule());
         assert!(load.load == "large" || rules.all(|rule| rule != "bypass-idle"));
     }
 }

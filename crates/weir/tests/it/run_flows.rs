@@ -133,7 +133,7 @@ fn check_held(run: &Run) {
     let trials = run.trials_of("held", "baseline");
     let rules_of_held = ["held-connections", "connections-missing"];
     let mut reasons = trials.iter().flat_map(|trial| &trial.validity);
-    assert!(!reasons.any(|reason| rules_of_held.contains(&&*reason.rule)));
+    assert!(!reasons.any(|reason| rules_of_held.contains(&reason.rule())));
 }
 
 /// Checks that every response brings all of its content.

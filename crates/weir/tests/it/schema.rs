@@ -56,7 +56,7 @@ pub(crate) fn assert_records_valid(folder: &Path) {
     assert!(all.is_empty(), "{format}: {all:#?}");
 }
 
-/// Returns everything in a document of a format, such as `weir-load/1`, that its schema does not allow, each with its
+/// Returns everything in a document of a format, such as `weir-load/2`, that its schema does not allow, each with its
 /// path. Panics at an unsupported keyword of the schema.
 pub(crate) fn find_faults(format: &str, document: &Value) -> Vec<String> {
     let text = std::fs::read_to_string(path(&format.replace('/', "-"))).expect("a schema");

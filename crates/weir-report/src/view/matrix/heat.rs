@@ -1,6 +1,7 @@
 //! Response times by connections and rate as heat tables: one for each arm and quantile.
 
 use weir_model::record::Validity;
+use weir_sentences::validity::describe;
 
 use super::{Cell, axes};
 use crate::tree::{Block, Cell as TableCell, Column, Kind, Outputs, Row, Table, fold};
@@ -68,8 +69,10 @@ fn one(cell: &Cell<'_>, arm: &str, place: usize, range: (f64, f64)) -> TableCell
     let validity = cell.found.validity;
     let title = format!("{}, {}", cell.spec.name, words::validity(validity));
     if !cell.usable() {
-        let why = cell.found.reasons.first().map(|counted| &*counted.reason.seen);
-        return TableCell::from("×").title(format!("{title}: {}", why.unwrap_or("not to be used")));
+        let first = cell.found.reasons.first();
+        let why =
+            first.map_or_else(|| "not to be used".to_owned(), |counted| describe(&counted.reason));
+        return TableCell::from("×").title(format!("{title}: {why}"));
     }
     let Some(found) = cell.arm(arm).filter(|arm| arm.samples > 0) else {
         return TableCell::from(number::NONE).title(format!("{title}: no request was answered"));

@@ -11,6 +11,8 @@ mod capacity;
 mod evidence;
 mod growth;
 mod limiter;
+mod headline;
+mod validity;
 
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
@@ -36,6 +38,8 @@ const SECTIONS: &[Section] = &[
     ("The evidence about a limiter", evidence::rows),
     ("Why a quantity is unknown", evidence::missing_rows),
     ("How resources grow with the load", growth::rows),
+    ("Why an answer is not VALID", headline::rows),
+    ("What speaks against a measurement", validity::rows),
 ];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";

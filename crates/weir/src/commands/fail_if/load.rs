@@ -7,8 +7,9 @@ use hdrhistogram::Histogram;
 use weir_load::SliceData;
 use weir_model::load::Ended;
 use weir_model::load_report::{LoadReport, LoadShape, StatusCount};
-use weir_model::record::{Validity, ValidityReason};
+use weir_model::record::{Observation, Validity, ValidityReason};
 use weir_report::words;
+use weir_sentences::validity::describe;
 
 use super::{Condition, Figure, Held, Judged, Says, Vocabulary, beyond, format_window};
 use crate::failure::Failure;
@@ -17,9 +18,6 @@ const VOCABULARY: Vocabulary = Vocabulary {
     words: &["invalid", "suspect"],
     example: "p99 > 30ms' or 'errors > 0.1%' or 'rate < 5000/s in 10s' or 'invalid",
 };
-
-/// Validity rules about a server that answers wrongly: they do not invalidate the share of errors.
-const OF_THE_SERVER: [&str; 2] = ["failures", "nothing-answered"];
 
 /// Conditions on a load, each with the results of its windows so far.
 #[derive(Debug)]
@@ -146,8 +144,13 @@ impl Condition {
             Says::Figure { figure, above, bound, window } => (figure, above, bound, window),
         };
         let spoiling = validity.iter().find(|reason| {
-            let of_server = figure == Figure::Errors && OF_THE_SERVER.contains(&&*reason.rule);
-            reason.validity == Validity::Invalid && !of_server
+            // A server that answers wrongly does not invalidate the share of errors.
+            let is_judged = figure == Figure::Errors
+                && matches!(
+                    reason.observation,
+                    Observation::Failures { .. } | Observation::NothingAnswered { .. }
+                );
+            reason.validity == Validity::Invalid && !is_judged
         });
         if let Some(reason) = spoiling {
             return (Held::Unknown, describe_reason(reason));
@@ -207,7 +210,12 @@ impl Figures<'_> {
 }
 
 fn describe_reason(reason: &ValidityReason) -> String {
-    format!("the result is {} ({}: {})", words::validity(reason.validity), reason.rule, reason.seen)
+    format!(
+        "the result is {} ({}: {})",
+        words::validity(reason.validity),
+        reason.rule(),
+        describe(reason)
+    )
 }
 
 /// Counts the requests that ended, and those that failed, by the definition of the rule `failures`.
@@ -299,9 +307,10 @@ impl Windows {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::record::ValidityReason;
-
     use super::*;
+
+    const STEAL: Observation = Observation::Steal { share: 0.2 };
+    const FAILURES: Observation = Observation::Failures { failed: 1, requests: 10, error: None };
 
     fn conditions(texts: &[&str]) -> Conditions {
         let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
@@ -317,11 +326,11 @@ mod tests {
         (data, failed)
     }
 
-    /// Judges conditions after these seconds; `rule` names a validity rule that makes the whole load invalid.
+    /// Judges conditions after these seconds; `observation` makes the whole load invalid.
     fn judge_windows(
         texts: &[&str],
         seconds: &[(u64, u64, u64)],
-        rule: Option<&str>,
+        observation: Option<Observation>,
     ) -> Vec<(Held, String)> {
         let mut windows = Windows::new(conditions(texts), Duration::from_secs(2));
         let mut total = SliceData::new();
@@ -342,11 +351,11 @@ mod tests {
             unended: total.censored.queued,
             response: &total.histograms.response,
         };
-        let reasons: Vec<ValidityReason> = rule
-            .map(|rule| ValidityReason {
+        let reasons: Vec<ValidityReason> = observation
+            .map(|observation| ValidityReason {
                 validity: Validity::Invalid,
-                rule: rule.to_owned(),
-                seen: "seen".to_owned(),
+                subject: None,
+                observation,
             })
             .into_iter()
             .collect();
@@ -363,7 +372,7 @@ mod tests {
         use Held::{False, True, Unknown};
         let seconds = [(100, 10, 0), (100, 10, 0), (100, 50, 2), (100, 10, 0), (100, 10, 0)];
         #[rustfmt::skip]
-        let rows: [(&str, Option<&str>, Held, &str); 16] = [
+        let rows: [(&str, Option<Observation>, Held, &str); 16] = [
             ("mean > 20ms", None, False, ""),
             ("mean > 15ms", None, True, "mean is 18.0 ms, above 15.0 ms"),
             ("p50 > 20ms in 1s", None, True, "p50 is 50.0 ms, above 20.0 ms from 4 to 5 s, and in 1 of 5 windows of 1s"),
@@ -376,16 +385,16 @@ mod tests {
             ("errors > 0.3%", None, True, "errors is 0.4%, above 0.3%"),
             ("errors > 1% in 1s", None, True, "errors is 2%, above 1% from 4 to 5 s"),
             ("invalid", None, False, ""),
-            ("invalid", Some("steal"), True, "the result is INVALID (steal: seen)"),
-            ("mean > 15ms", Some("steal"), Unknown, "the result is INVALID (steal: seen)"),
-            ("errors > 0.3%", Some("failures"), True, "errors is 0.4%"),
-            ("errors > 0.3%", Some("steal"), Unknown, "the result is INVALID"),
+            ("invalid", Some(STEAL), True, "the result is INVALID (steal: the hypervisor took 20 % of the generator's CPU time)"),
+            ("mean > 15ms", Some(STEAL), Unknown, "the result is INVALID (steal: the hypervisor took 20 %"),
+            ("errors > 0.3%", Some(FAILURES), True, "errors is 0.4%"),
+            ("errors > 0.3%", Some(STEAL), Unknown, "the result is INVALID"),
         ];
-        for (text, rule, expected, why) in rows {
-            let outcome = judge_windows(&[text], &seconds, rule).remove(0);
+        for (text, observation, expected, why) in rows {
+            let outcome = judge_windows(&[text], &seconds, observation.clone()).remove(0);
             assert!(
                 outcome.0 == expected && outcome.1.contains(why),
-                "{text}, {rule:?}: {outcome:?}"
+                "{text}, {observation:?}: {outcome:?}"
             );
         }
         let (mut data, failed) = second(100, 10, 0);

@@ -5,6 +5,7 @@ use weir_model::nearest::nearest;
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, Metric, Study};
 use weir_report::words;
+use weir_sentences::validity::describe;
 
 use super::{Condition, Figure, Held, Judged, Says, Vocabulary, beyond, capacity};
 use crate::failure::Failure;
@@ -97,7 +98,7 @@ impl Condition {
         let name = &load.load;
         let validity = if load.is_usable() { load.validity } else { Validity::Invalid };
         let reason = load.reasons.first().map_or(String::new(), |counted| {
-            format!(" ({}: {})", counted.reason.rule, counted.reason.seen)
+            format!(" ({}: {})", counted.reason.rule(), describe(&counted.reason))
         });
         let why = format!("load {name} is {}{reason}", words::validity(validity));
         match self.says {

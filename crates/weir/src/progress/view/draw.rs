@@ -8,6 +8,7 @@ use ratatui_core::text::{Line, Span};
 use weir_model::progress::{LoadFigures, LoadPhase, LoadState, Quantiles, Verdict};
 use weir_model::record::Validity;
 use weir_report::{number, words};
+use weir_sentences::validity::describe;
 
 use super::state::{Bracket, State, shown};
 use crate::progress::Lines;
@@ -90,7 +91,7 @@ fn load_page(state: &State, load: &LoadState, width: usize) -> Vec<Line<'static>
     page.extend(errors(&interval.so_far));
     page.push(row("validity", vec![validity(interval.validity), Span::raw(" so far")]));
     page.extend(interval.reasons.iter().map(|reason| {
-        let text = shown(&format!(" {}: {}", reason.rule, reason.seen));
+        let text = shown(&format!(" {}: {}", reason.rule(), describe(reason)));
         row("", vec![validity(reason.validity), Span::raw(text)])
     }));
     page

@@ -8,7 +8,7 @@ use ratatui_core::terminal::Terminal;
 use weir_lab::Event as LabEvent;
 use weir_model::load::{ErrorCount, ErrorKind};
 use weir_model::progress::LoadInterval;
-use weir_model::record::{BracketRecord, ObservedRecord, SearchStage, ValidityReason};
+use weir_model::record::{BracketRecord, Observation, ObservedRecord, SearchStage, ValidityReason};
 use weir_model::study::Until;
 use weir_proposers::Announcement;
 
@@ -76,8 +76,12 @@ fn load(phase: LoadPhase, elapsed: f64) -> Event {
 fn interval(at: f64, timeouts: u64) -> Event {
     let reason = ValidityReason {
         validity: Validity::Suspect,
-        rule: "generator-late".to_owned(),
-        seen: "requests were sent 58 µs late, of 92 µs".to_owned(),
+        subject: None,
+        observation: Observation::DispatchLag {
+            quantile: 0.99,
+            lag_ns: 58_000,
+            response_ns: 92_000,
+        },
     };
     Event::Interval(Box::new(LoadInterval {
         at,
