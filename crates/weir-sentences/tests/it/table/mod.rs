@@ -10,7 +10,10 @@ mod limiter;
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 8] = [
+/// A title, and the rows below it.
+type Section = (&'static str, fn() -> Vec<Row>);
+
+const SECTIONS: [Section; 8] = [
     ("The answer of a comparison", answer::rows),
     ("The answer of a search with a limiter", limiter::capacity_rows),
     ("What limits an arm", limiter::rows),
