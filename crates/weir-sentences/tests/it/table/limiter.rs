@@ -138,6 +138,9 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
+/// A limiter, the quantity that it lacks, and the sampler's reason.
+type Lacking = (&'static str, &'static str, Option<&'static str>);
+
 pub(super) fn unjudged_rows() -> Vec<Row> {
     let denied = Some("permission denied");
     let connections = ("worker_connections", "log_worker_connections", None);
@@ -145,7 +148,7 @@ pub(super) fn unjudged_rows() -> Vec<Row> {
     let compressed = ("compression", "compression_on", None);
     let header = ("header_buffer", "log_big_header", None);
     let origin = ("origin", "origin_thread", None);
-    let lacking: [(&'static str, &[(&str, &str, Option<&str>)]); 9] = [
+    let lacking: [(&'static str, &[Lacking]); 9] = [
         ("Settings of the server, for one limit", &[limited]),
         (
             "Settings of the server, for one limit, with the reason",
