@@ -9,7 +9,10 @@ mod validity;
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 3] = [
+/// A title, and the function that makes the section's rows.
+type Section = (&'static str, fn() -> Vec<Row>);
+
+const SECTIONS: [Section; 3] = [
     ("The answer of a comparison", answer::rows),
     ("Why an answer is not VALID", headline::rows),
     ("What speaks against a measurement", validity::rows),
