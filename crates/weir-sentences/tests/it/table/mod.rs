@@ -5,13 +5,13 @@
 mod alone;
 mod answer;
 mod arms;
-mod example;
-mod surroundings;
 mod capacity;
 mod evidence;
+mod example;
 mod growth;
-mod limiter;
 mod headline;
+mod limiter;
+mod surroundings;
 mod validity;
 
 /// A case, and what a user reads in it.
