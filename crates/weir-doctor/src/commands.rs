@@ -130,7 +130,7 @@ mod tests {
                 entries: Vec::new(),
             };
             let command = entry.precede_with("\"\" \"\"");
-            let mut finding = Finding::note("id", "title").change(command);
+            let mut finding = Finding::text_note("id", "title").change(command);
             address(&mut finding, &Facts::default());
             let command = &finding.change[0];
             // One command of sed's, or none: a shell's words, comments left out.

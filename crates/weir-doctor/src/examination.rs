@@ -12,7 +12,7 @@ use crate::finding::{Finding, Room, Severity};
 use crate::rules;
 
 /// Version of the JSON form. It changes if an older reader would misinterpret the output.
-pub const FORMAT: &str = "weir-doctor/1";
+pub const FORMAT: &str = "weir-doctor/2";
 
 /// Result of an examination.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,13 +94,13 @@ pub fn examine_cluster(facts: &ClusterFacts, asked: LoadDemand) -> Examination {
 /// Removes commands that an earlier finding already has. A file must not be edited twice: nginx refuses a duplicate
 /// directive.
 fn say_once(findings: &mut [Finding]) {
-    let mut finding_ids: BTreeMap<String, &'static str> = BTreeMap::new();
+    let mut finding_ids: BTreeMap<String, String> = BTreeMap::new();
     for finding in findings {
         let count = finding.change.iter().filter(|command| is_edit(command)).count();
         let mut repeated = None;
         finding.change.retain(|command| {
-            let earlier = finding_ids.get(command).copied();
-            repeated = repeated.or(earlier);
+            let earlier = finding_ids.get(command);
+            repeated = repeated.take().or(earlier.cloned());
             earlier.is_none()
         });
         let remaining = finding.change.iter().filter(|command| is_edit(command)).count();
@@ -108,7 +108,7 @@ fn say_once(findings: &mut [Finding]) {
             finding.change.clear();
         }
         for command in finding.change.iter().filter(|command| is_edit(command)) {
-            finding_ids.insert(command.clone(), finding.id);
+            finding_ids.insert(command.clone(), finding.problem.id());
         }
         if let Some(id) = repeated {
             finding.change.insert(0, format!("# as for {id}, above"));

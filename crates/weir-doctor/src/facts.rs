@@ -101,7 +101,8 @@ impl Facts {
 }
 
 /// One assignment in a sysctl file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SysctlLine {
     /// Path of the file.
     pub file: String,

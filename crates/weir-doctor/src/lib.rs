@@ -13,17 +13,19 @@
 
 mod commands;
 pub mod configuration;
+mod evidence;
 mod examination;
 mod facts;
 mod finding;
 mod gather;
+mod problem;
 mod rules;
-mod text;
 
+pub use evidence::{ClusterEvidence, Evidence, FileEvidence, FileLine, HostEvidence, NodeTable};
 pub use examination::{Examination, FORMAT, examine, examine_cluster};
 pub use facts::{
     Cgroup, Facts, LimitLine, Listener, LoadDemand, Process, Proxy, SysctlLine, UnitLimit, Unread,
 };
 pub use finding::{Finding, Room, Severity};
 pub use gather::{GatherError, Request, gather};
-pub use text::text;
+pub use problem::{CpuProblem, Problem};

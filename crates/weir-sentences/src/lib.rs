@@ -6,6 +6,7 @@
 //! into one file, `sentences.md`, which reads from top to bottom.
 
 mod answer;
+pub mod doctor;
 mod names;
 mod numbers;
 

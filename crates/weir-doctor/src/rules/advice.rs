@@ -42,7 +42,7 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
         (Severity::Note, format!("fs.file-max {} is seldom what limits a proxy", figure(value)))
     };
     Some(
-        Finding::new("file-max-advice", severity, title)
+        Finding::text_new("file-max-advice", severity, title)
             .evidence(line.evidence())
             .evidence(format!(
                 "memory {} MiB: the kernel's own value is about {}",
@@ -67,7 +67,7 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
 fn fin_timeout(shape: &Shape<'_>) -> Option<Finding> {
     let line = shape.facts.winning_line("net.ipv4.tcp_fin_timeout")?;
     Some(
-        Finding::warning("fin-timeout-advice",
+        Finding::text_warning("fin-timeout-advice",
             "tcp_fin_timeout does not shorten TIME_WAIT",
         )
         .evidence(line.evidence())
@@ -99,7 +99,7 @@ fn tw_reuse(shape: &Shape<'_>) -> Option<Finding> {
     } else {
         "tcp_tw_reuse works for outgoing connections only, such as those to the origin"
     };
-    let finding = Finding::new("tw-reuse-advice", severity, title)
+    let finding = Finding::text_new("tw-reuse-advice", severity, title)
         .evidence(line.evidence())
         .evidence_all(
             timestamps
@@ -132,7 +132,7 @@ fn socket_buffers(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::note("socket-buffers-inert",
+        Finding::text_note("socket-buffers-inert",
             "net.core buffer sizes do nothing for nginx's TCP sockets",
         )
         .evidence_all(lines.iter().map(|line| line.evidence()))
@@ -153,7 +153,7 @@ fn syn_backlog(shape: &Shape<'_>) -> Option<Finding> {
     }
     let title = "tcp_max_syn_backlog is ignored while SYN cookies are on";
     Some(
-        Finding::note("syn-backlog-inert", title)
+        Finding::text_note("syn-backlog-inert", title)
         .evidence(line.evidence())
         .evidence(format!("net.ipv4.tcp_syncookies = {cookies}"))
         .why(
@@ -169,7 +169,7 @@ fn no_effect(shape: &Shape<'_>) -> Option<Finding> {
     let lines: Vec<&SysctlLine> =
         keys.into_iter().filter_map(|key| shape.facts.winning_line(key)).collect();
     lines.first()?;
-    let mut finding = Finding::warning("sysctl-without-effect",
+    let mut finding = Finding::text_warning("sysctl-without-effect",
         "settings that the kernel accepts and ignores",
     )
     .evidence_all(lines.iter().map(|line| line.evidence()))
@@ -190,7 +190,7 @@ fn accept_mutex(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::note("accept-mutex-advice",
+        Finding::text_note("accept-mutex-advice",
             "accept_mutex is off by default since nginx 1.11.3",
         )
         .evidence(set.evidence())

@@ -191,7 +191,7 @@ fn capped(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let most = above.iter().map(|one| one.asked).max()?;
     let lines = shape.facts.winning_line("net.core.somaxconn");
     Some(
-        Finding::warning("backlog-capped",
+        Finding::text_warning("backlog-capped",
             format!(
                 "a backlog of {} is capped at {} by net.core.somaxconn",
                 figure(most),
@@ -236,7 +236,7 @@ fn inert(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     }
     let unset = shape.nginx_number("backlog")?;
     Some(
-        Finding::warning("somaxconn-inert",
+        Finding::text_warning("somaxconn-inert",
             format!(
                 "net.core.somaxconn {} does nothing: nginx listens with a backlog of {}",
                 figure(somaxconn),
@@ -277,7 +277,7 @@ fn not_in_force(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let somaxconn = shape.facts.sysctl("net.core.somaxconn")?;
     let (listen, settings) = listens.iter().find_map(|one| Some((one, pending(shape, one)?)))?;
     Some(
-        Finding::warning("backlog-not-in-force",
+        Finding::text_warning("backlog-not-in-force",
             format!(
                 "the running nginx still has room for {} connections, and its settings now say {}: restart it",
                 figure(effective(shape, listen)),
@@ -332,7 +332,7 @@ fn short(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
         ),
         _ => return None,
     };
-    let finding = Finding::new("backlog-short", severity, title)
+    let finding = Finding::text_new("backlog-short", severity, title)
         .evidence(shortest.statement.evidence())
         .evidence_all(measured(shape, shortest).map(queue))
         .evidence(reckoning)
@@ -353,7 +353,7 @@ fn overflows(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::warning("listen-overflows",
+        Finding::text_warning("listen-overflows",
             format!(
                 "{} connections have found an accept queue full since boot",
                 figure(overflows)
@@ -382,7 +382,7 @@ fn syn_queue(shape: &Shape<'_>) -> Option<Finding> {
         _ => Severity::Warning,
     };
     Some(
-        Finding::new(
+        Finding::text_new(
             "syn-queue-drops",
             severity,
             match dropped {
@@ -408,7 +408,7 @@ fn aborts(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::note("abort-on-overflow",
+        Finding::text_note("abort-on-overflow",
             "clients that find the accept queue full are reset at once",
         )
         .evidence("net.ipv4.tcp_abort_on_overflow = 1")

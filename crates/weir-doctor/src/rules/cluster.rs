@@ -12,6 +12,7 @@ use super::sources::{
 };
 use super::{counted, figure};
 use crate::commands::quoted;
+use crate::evidence::{ClusterEvidence, NodeTable};
 use crate::facts::LoadDemand;
 use crate::finding::{Finding, Room, Severity};
 
@@ -46,11 +47,7 @@ pub(crate) fn all(facts: &ClusterFacts, asked: LoadDemand) -> Vec<Finding> {
 /// Returns the number of tracked connections that kube-proxy's settings allow on the smallest node.
 pub(crate) fn room(facts: &ClusterFacts) -> Option<Room> {
     let (node, settings, most) = smallest(facts)?;
-    Some(Room {
-        what: "tracked connections on a node",
-        amount: most as f64,
-        because: reckoning(node, settings),
-    })
+    Some(Room::TrackedConnections { amount: most, table: table(node, settings) })
 }
 
 impl Group<'_> {
@@ -109,7 +106,7 @@ fn sysctls(group: &Group<'_>) -> Vec<Finding> {
         }
         _ => group.kubectl(&format!("delete pod {}", quoted(&pod.name))),
     };
-    let mut finding = Finding::warning("sysctl-forbidden", format!("a node refuses pods of {} for their sysctls", group.name()))
+    let mut finding = Finding::text_warning("sysctl-forbidden", format!("a node refuses pods of {} for their sysctls", group.name()))
         .evidence(format!("pod {}: {}", pod.name, pod.message.as_deref().unwrap_or("SysctlForbidden")))
         .evidence(format!("its security context: {}", set.join(", ")))
         .evidence_all(allowed)
@@ -129,7 +126,7 @@ fn sysctls(group: &Group<'_>) -> Vec<Finding> {
 fn quality(group: &Group<'_>) -> Vec<Finding> {
     if let Some(pod) = find_class(group, "BestEffort") {
         return vec![
-            Finding::warning("pods-best-effort", format!("{} asks for no CPU time", group.name()))
+            Finding::text_warning("pods-best-effort", format!("{} asks for no CPU time", group.name()))
                 .evidence_all(list_requests(pod))
                 .why(
                     "Without requests a pod has the smallest share of its node's CPU time as soon as others want any, and is evicted first. What a \
@@ -146,7 +143,7 @@ fn quality(group: &Group<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     vec![
-        Finding::note("pods-burstable", format!("{} uses CPU time beyond its request where there is some", group.name()))
+        Finding::text_note("pods-burstable", format!("{} uses CPU time beyond its request where there is some", group.name()))
             .evidence_all(list_requests(pod))
             .why(
                 "Only the request is the pod's own. What it uses above that is what others on the node leave, today and tomorrow. With requests equal to \
@@ -182,7 +179,7 @@ fn cpu_limit(group: &Group<'_>) -> Vec<Finding> {
             group.name()
         );
         let severity = if cpus < 1.0 { Severity::Warning } else { Severity::Note };
-        Finding::new("cpu-limited", severity, title)
+        Finding::text_new("cpu-limited", severity, title)
             .evidence(format!("pod {}, container {}: limits.cpu {cpus}", pod.name, one.name))
             .why(
                 "The limit is counted in periods of 100 ms. Threads that use it up together, even in the first 10 ms, wait for the next period: tens of \
@@ -201,7 +198,7 @@ fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
                 format!("{}; its CPUs could not be read in it", describe_policy(pod, node))
             })
     }).map(|evidence| {
-        Finding::note("cpus-not-pinned", format!("{} has whole CPUs, but none of its own", group.name()))
+        Finding::text_note("cpus-not-pinned", format!("{} has whole CPUs, but none of its own", group.name()))
             .evidence(evidence)
             .why(
                 "The kubelet's policy `none` lets pods run on all CPUs of the node and move between them. With `static`, a Guaranteed pod with whole \
@@ -210,7 +207,7 @@ fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
             )
     });
     let unused = find_policy(group, "static", false).map(|(pod, node)| {
-        Finding::note("cpus-not-exclusive", format!("{} shares CPUs on a node that could give it its own", group.name()))
+        Finding::text_note("cpus-not-exclusive", format!("{} shares CPUs on a node that could give it its own", group.name()))
             .evidence(describe_policy(pod, node))
             .why(
                 "The policy `static` gives CPUs only to Guaranteed pods that ask for whole ones. Others share what these leave.",
@@ -267,7 +264,7 @@ fn memory(group: &Group<'_>) -> Vec<Finding> {
         let limit = one
             .memory_limit
             .map(|bytes| format!("limits.memory {} MiB", figure(bytes as u64 >> 20)));
-        Finding::warning("killed-for-memory", format!("container {} of {} was killed because it needed more memory", one.name, group.name()))
+        Finding::text_warning("killed-for-memory", format!("container {} of {} was killed because it needed more memory", one.name, group.name()))
             .evidence(format!("pod {}: its last end was OOMKilled", pod.name))
             .evidence_all(limit)
             .why(
@@ -294,7 +291,7 @@ fn judge_scaler(group: &Group<'_>, one: &Scaler) -> Option<Finding> {
             let words =
                 format!("patch horizontalpodautoscaler {} --patch '{patch}'", quoted(&one.name));
             Some(
-                Finding::warning("autoscaled", format!("the number of pods of {} follows the load", group.name()))
+                Finding::text_warning("autoscaled", format!("the number of pods of {} follows the load", group.name()))
                     .evidence(format!("HorizontalPodAutoscaler {}: {least} to {most} pods; now {count}", one.name))
                     .why(
                         "A load test is what an autoscaler waits for: pods come and go during a trial, and arms are measured with different numbers of \
@@ -311,7 +308,7 @@ fn judge_scaler(group: &Group<'_>, one: &Scaler) -> Option<Finding> {
                 quoted(&one.name)
             );
             Some(
-                Finding::warning("vertically-autoscaled", format!("requests of {} follow the load", group.name()))
+                Finding::text_warning("vertically-autoscaled", format!("requests of {} follow the load", group.name()))
                     .evidence(format!("VerticalPodAutoscaler {}: updateMode {mode}", one.name))
                     .why(
                         "It evicts pods, or resizes them, as soon as a load changes what it recommends: connections are lost in a trial, and the pods \
@@ -333,14 +330,14 @@ fn disrupted(group: &Group<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let finding = match budgets.iter().find(|one| group.pods.iter().any(|pod| one.pods.contains(&pod.name))) {
-        None => Finding::note("no-disruption-budget", format!("nothing keeps all pods of {} from being evicted at once", group.name()))
+        None => Finding::text_note("no-disruption-budget", format!("nothing keeps all pods of {} from being evicted at once", group.name()))
             .evidence(format!("no PodDisruptionBudget of namespace {} is about its {}", group.facts.namespace, counted(group.pods.len() as u64, "pod")))
             .why(
                 "Whoever drains a node, as autoscalers of nodes do when a load ends, evicts its pods; a trial that goes on loses its proxy.",
                 DISRUPTIONS,
             ),
         Some(budget) if budget.allowed <= 0 => {
-            Finding::note("evictions-refused", format!("no pod of {} may be evicted", group.name()))
+            Finding::text_note("evictions-refused", format!("no pod of {} may be evicted", group.name()))
                 .evidence(format!("PodDisruptionBudget {}: disruptionsAllowed 0", budget.name))
                 .why(
                     "Trials are safe from evictions, but whoever drains a node waits for as long as that is so. Roll-outs of the workload itself are not \
@@ -358,7 +355,7 @@ fn host_network(group: &Group<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     vec![
-        Finding::note("host-network", format!("{} has the network of its nodes", group.name()))
+        Finding::text_note("host-network", format!("{} has the network of its nodes", group.name()))
             .evidence(format!("pod {}: hostNetwork true", pod.name))
             .why(
                 "Its net.* settings, its local ports and its table of connections are the node's, shared with everything that runs there; a pod's \
@@ -384,14 +381,13 @@ fn smallest(facts: &ClusterFacts) -> Option<(&NodeFacts, &KubeProxy, u64)> {
         .min_by_key(|(.., most)| *most)
 }
 
-fn reckoning(node: &NodeFacts, settings: &KubeProxy) -> String {
-    format!(
-        "node {}: {} CPUs × maxPerCore {}, at least {} (kube-proxy)",
-        node.name,
-        node.cpus.unwrap_or_default(),
-        figure(settings.conntrack_for_each_cpu),
-        figure(settings.conntrack_at_least)
-    )
+fn table(node: &NodeFacts, settings: &KubeProxy) -> NodeTable {
+    NodeTable {
+        node: node.name.clone(),
+        cpus: node.cpus.unwrap_or_default(),
+        for_each_cpu: settings.conntrack_for_each_cpu,
+        at_least: settings.conntrack_at_least,
+    }
 }
 
 fn tracked(facts: &ClusterFacts, asked: LoadDemand) -> Option<Finding> {
@@ -404,8 +400,8 @@ fn tracked(facts: &ClusterFacts, asked: LoadDemand) -> Option<Finding> {
     }
     let edit = kubectl(facts, "kube-system", "edit configmap kube-proxy");
     Some(
-        Finding::error("node-conntrack-too-small", format!("a node tracks {} connections, and the load needs {}", figure(most), figure(needed)))
-            .evidence(reckoning(node, settings))
+        Finding::text_error("node-conntrack-too-small", format!("a node tracks {} connections, and the load needs {}", figure(most), figure(needed)))
+            .evidence(ClusterEvidence::NodeTable(table(node, settings)))
             .evidence(format!(
                 "the load: {} for clients and the proxy's own to backends, {} that were closed in the last {TRACKED_AFTER_CLOSE_S:.0} s",
                 figure(open),
@@ -424,7 +420,7 @@ fn tracked(facts: &ClusterFacts, asked: LoadDemand) -> Option<Finding> {
 fn mode(facts: &ClusterFacts) -> Option<Finding> {
     let settings = facts.kube_proxy.as_ref().filter(|it| it.mode == "iptables")?;
     Some(
-        Finding::note("kube-proxy-iptables", "the first packet of each connection to a Service passes a list of rules")
+        Finding::text_note("kube-proxy-iptables", "the first packet of each connection to a Service passes a list of rules")
             .evidence(format!("kube-proxy: mode {}", settings.mode))
             .why(
                 "In this mode the list grows with the number of Services, and so does the time to open a connection; kept connections do not pay it. \

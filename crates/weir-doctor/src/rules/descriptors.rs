@@ -27,19 +27,12 @@ pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
         None => connections,
     };
     let per = shape.connections_per_client();
-    let capped = if usable < connections {
-        " (worker_connections, capped by the descriptors)"
-    } else {
-        " (worker_connections)"
-    };
-    Some(Room {
-        what: "clients at once",
-        amount: (workers.saturating_mul(usable) / per) as f64,
-        because: format!(
-            "{} × {}{capped} / {per} per client",
-            counted(workers, "worker"),
-            figure(usable)
-        ),
+    Some(Room::Clients {
+        amount: workers.saturating_mul(usable) / per,
+        workers,
+        connections: usable,
+        is_capped: usable < connections,
+        connections_per_client: per,
     })
 }
 
@@ -69,7 +62,7 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
         figure(clients)
     );
     Some(
-        Finding::error("worker-connections-too-few", title)
+        Finding::text_error("worker-connections-too-few", title)
         .evidence(evidence)
         .evidence(format!(
             "{} × {} = {} connections; {} clients take {}",
@@ -157,7 +150,7 @@ fn nofile(shape: &Shape<'_>) -> Option<Finding> {
     if soft >= needed {
         return None;
     }
-    let finding = Finding::error("descriptors-too-few",
+    let finding = Finding::text_error("descriptors-too-few",
         format!(
             "a worker may open {} descriptors and would need {}",
             figure(soft),
@@ -193,7 +186,7 @@ fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
         figure(connections),
         figure(soft)
     );
-    let finding = Finding::warning("worker-connections-above-descriptors", title)
+    let finding = Finding::text_warning("worker-connections-above-descriptors", title)
         .evidence(setting)
         .evidence(evidence)
         .why(
@@ -216,7 +209,7 @@ fn not_taken(shape: &Shape<'_>) -> Option<Finding> {
         figure(wanted),
         figure(soft)
     );
-    let finding = Finding::warning("rlimit-not-taken", title)
+    let finding = Finding::text_warning("rlimit-not-taken", title)
         .evidence(set.evidence())
         .evidence(evidence)
         .why(
@@ -250,7 +243,7 @@ fn above_nr_open(shape: &Shape<'_>) -> Option<Finding> {
         figure(nr_open)
     );
     Some(
-        Finding::warning("descriptors-above-nr-open", title)
+        Finding::text_warning("descriptors-above-nr-open", title)
         .evidence(evidence)
         .evidence(format!("fs.nr_open = {nr_open}"))
         .why(
@@ -270,7 +263,7 @@ fn file_max(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::error("file-max-too-low",
+        Finding::text_error("file-max-too-low",
             format!(
                 "the host may open {} files and would need {}",
                 figure(most),
@@ -308,7 +301,7 @@ fn limits_conf(shape: &Shape<'_>) -> Option<Finding> {
     let unit = shape.facts.unit_limit.as_ref()?;
     let name = &unit.unit;
     let title = format!("nofile in limits.conf does not reach {name}");
-    let mut finding = Finding::warning("limits-conf-not-for-services", title).evidence_all(
+    let mut finding = Finding::text_warning("limits-conf-not-for-services", title).evidence_all(
         lines.iter().map(|line| format!("{}:{}: {}", line.file, line.line, line.text)),
     );
     if let Some((soft, evidence)) = shape.nofile() {

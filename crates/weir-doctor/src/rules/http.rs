@@ -34,7 +34,7 @@ fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
         }
         None => "connections to the origin, which nginx would keep, are closed",
     };
-    let mut finding = Finding::warning("origin-keepalive-inert", title)
+    let mut finding = Finding::text_warning("origin-keepalive-inert", title)
         .evidence_all(keepalive.map(Statement::evidence))
         .evidence(pass.placed.statement.evidence())
         .evidence_all(because.iter().cloned());
@@ -66,7 +66,7 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
         .filter(|pass| matches!(pass.keepalive, Keepalive::Missing) && !pass.origins.is_empty())
         .collect();
     places.first()?;
-    let finding = Finding::note("origin-keepalive-missing",
+    let finding = Finding::text_note("origin-keepalive-missing",
         "every request opens a connection to the origin",
     )
     .evidence_all(places.iter().map(|pass| pass.placed.statement.evidence()))
@@ -245,7 +245,7 @@ fn few_requests(shape: &Shape<'_>) -> Option<Finding> {
         "connections are closed after fewer requests than nginx's default of {}",
         figure(usual)
     );
-    let finding = Finding::note("keepalive-requests-low", title)
+    let finding = Finding::text_note("keepalive-requests-low", title)
         .evidence_all(low.iter().map(|set| set.evidence()));
     let since = newest.since.as_deref().unwrap_or_default();
     let finding = if low.is_empty() {
@@ -271,7 +271,7 @@ fn no_clients_kept(shape: &Shape<'_>) -> Option<Finding> {
     let set = shape.keeps_no_clients()?;
     let usual = shape.nginx_default("keepalive_timeout")?.level.as_deref();
     Some(
-        Finding::warning("client-keepalive-off",
+        Finding::text_warning("client-keepalive-off",
             "clients must open a connection for each request",
         )
         .evidence(set.evidence())
@@ -308,7 +308,7 @@ fn gzip(shape: &Shape<'_>) -> Option<Finding> {
         format!("gzip_types {}", compressible.join(" "))
     };
     Some(
-        Finding::warning("gzip-of-compressed",
+        Finding::text_warning("gzip-of-compressed",
             format!("gzip is applied to what is already compressed: {}", types.join(", ")),
         )
         .evidence(set.evidence())
@@ -344,7 +344,7 @@ fn access_log(shape: &Shape<'_>) -> Option<Finding> {
         _ => "buffer=64k flush=1s",
     };
     Some(
-        Finding::note("access-log-unbuffered",
+        Finding::text_note("access-log-unbuffered",
             "every request writes a line of the access log with a separate system call",
         )
         .evidence(set.evidence())

@@ -24,16 +24,9 @@ pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
     let unkept = shape.unkept();
     let origins = fewest_origins(&unkept)?;
     let ports = shape.local_ports()?.count();
-    let held = held_s(shape, &unkept);
-    Some(Room {
-        what: "new connections to origin servers per second",
-        amount: (ports * origins) as f64 / held,
-        because: format!(
-            "{} × {} / {held} s in TIME_WAIT",
-            counted(ports, "local port"),
-            counted(origins, "origin address"),
-        ),
-    })
+    let held_s = held_s(shape, &unkept);
+    let amount = ((ports * origins) as f64 / held_s) as u64;
+    Some(Room::OriginConnections { amount, ports, origins, held_s })
 }
 
 /// Returns the number of origin addresses of the pass that has the fewest: all requests may go there.
@@ -67,7 +60,7 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
         rate(per_second),
         figure((tuples as f64 / held) as u64)
     );
-    let mut finding = Finding::error("origin-ports-run-out", title)
+    let mut finding = Finding::text_error("origin-ports-run-out", title)
         .evidence_all(unkept.iter().map(|pass| pass.placed.statement.evidence()))
         .evidence(format!(
             "{}/s × {held} s in TIME_WAIT = {} tuples",
@@ -218,7 +211,7 @@ fn at_once(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::error("origin-ports-too-few",
+        Finding::text_error("origin-ports-too-few",
             format!(
                 "{} clients may need as many connections to the origin; there are {} ports for them",
                 figure(clients),
@@ -262,7 +255,7 @@ fn listening(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
         .chain(list.clone())
         .collect();
     Some(
-        Finding::warning("listen-port-in-range",
+        Finding::text_warning("listen-port-in-range",
             format!(
                 "port {} may be taken by an outgoing connection while nginx restarts",
                 list.join(", ")

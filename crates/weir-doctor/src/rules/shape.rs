@@ -8,6 +8,7 @@ use weir_parameters::{Catalog, DefaultLevel};
 use super::numbers::KEEPS_BY_DEFAULT;
 use super::serving;
 use crate::configuration::{Configuration, Placed, Statement, is_word_char};
+use crate::evidence::{Evidence, FileEvidence};
 use crate::facts::Facts;
 
 /// Directives that pass requests on, over separate connections.
@@ -139,14 +140,13 @@ impl<'a> Shape<'a> {
     }
 
     /// Describes a directive as evidence: its position or, if it is not set, nginx's default.
-    pub(super) fn said(&self, name: &str, set: Option<&Statement>) -> String {
-        set.map_or_else(
-            || {
-                let level = self.nginx_default(name).and_then(|default| default.level.clone());
-                format!("{name} is not set: {}", level.unwrap_or_default())
-            },
-            Statement::evidence,
-        )
+    pub(super) fn said(&self, name: &str, set: Option<&Statement>) -> Evidence {
+        let Some(set) = set else {
+            let level = self.nginx_default(name).and_then(|default| default.level.clone());
+            let default = level.unwrap_or_default();
+            return FileEvidence::Unset { name: name.to_owned(), default }.into();
+        };
+        set.into()
     }
 
     fn count_workers(&self) -> Option<u64> {

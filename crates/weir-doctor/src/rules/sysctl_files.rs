@@ -41,7 +41,7 @@ fn no_such_name(shape: &Shape<'_>) -> Option<Finding> {
         .collect();
     let first = lines.first()?;
     let title = format!("this kernel has no sysctl `{}`", first.key);
-    let mut finding = Finding::warning("sysctl-no-such-name", title);
+    let mut finding = Finding::text_warning("sysctl-no-such-name", title);
     finding = without(finding, &lines);
     if let Some(real) = first.key.strip_prefix("sys.") {
         finding = finding.evidence(format!(
@@ -67,7 +67,7 @@ fn tw_recycle(shape: &Shape<'_>) -> Option<Finding> {
     } else {
         "tcp_tw_recycle was removed in Linux 4.12"
     };
-    let mut finding = without(Finding::warning("tw-recycle-advice", title), &lines);
+    let mut finding = without(Finding::text_warning("tw-recycle-advice", title), &lines);
     if first.exists {
         finding = finding.change(format!("sysctl -w {RECYCLE}=0"));
     }
@@ -88,7 +88,7 @@ fn half_a_range(shape: &Shape<'_>) -> Option<Finding> {
     let live = shape.facts.sysctls.get(RANGE);
     let title = "the port range has one number: its upper end is left as it was";
     Some(
-        Finding::warning("port-range-half", title)
+        Finding::text_warning("port-range-half", title)
             .evidence(line.evidence())
             .evidence_all(live.map(|live| format!("{RANGE} = {live}")))
             .why(
@@ -108,7 +108,7 @@ fn privileged_range(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::warning("port-range-privileged",
+        Finding::text_warning("port-range-privileged",
             format!("a port range from {low} is refused: ports below {first} are privileged"),
         )
         .evidence(line.evidence())
@@ -130,7 +130,7 @@ fn even_range(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::note("port-range-parity",
+        Finding::text_note("port-range-parity",
             "both ends of the port range are even, or both odd",
         )
         .evidence(line.evidence())
@@ -158,7 +158,7 @@ fn overridden(shape: &Shape<'_>) -> Option<Finding> {
         .collect();
     let (first, winner) = lost.first()?;
     let title = format!("{} is set twice: {} wins", first.key, winner.value);
-    let mut finding = Finding::warning("sysctl-overridden", title);
+    let mut finding = Finding::text_warning("sysctl-overridden", title);
     for (line, winner) in &lost {
         finding = finding
             .evidence(format!("{} (lost)", line.evidence()))
@@ -192,7 +192,7 @@ fn not_live(shape: &Shape<'_>) -> Option<Finding> {
     let all: Vec<(&SysctlLine, &String)> = unlike.collect();
     let (first, live) = all.first()?;
     let title = format!("{} is {live}, not {} as its file says", first.key, first.value);
-    let mut finding = Finding::warning("sysctl-not-live", title);
+    let mut finding = Finding::text_warning("sysctl-not-live", title);
     for (line, live) in &all {
         finding = finding.evidence(format!("{}   live: {live}", line.evidence()));
     }
@@ -213,7 +213,7 @@ fn not_read(shape: &Shape<'_>) -> Option<Finding> {
         shape.facts.sysctl_lines.iter().filter(|line| !line.applied).collect();
     ignored.first()?;
     Some(
-        Finding::warning("sysctl-conf-not-read",
+        Finding::text_warning("sysctl-conf-not-read",
             "/etc/sysctl.conf is not read at boot by systemd",
         )
         .evidence_all(ignored.iter().map(|line| line.evidence()))

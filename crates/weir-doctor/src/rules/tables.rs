@@ -53,7 +53,7 @@ fn conntrack(shape: &Shape<'_>) -> Option<Finding> {
         )
     };
     Some(
-        Finding::new("conntrack-full", severity, title)
+        Finding::text_new("conntrack-full", severity, title)
             .evidence(format!("net.netfilter.nf_conntrack_count = {count}"))
             .evidence(format!("net.netfilter.nf_conntrack_max = {most}"))
             .evidence(format!(
@@ -84,7 +84,7 @@ fn tw_buckets(shape: &Shape<'_>) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::warning("time-wait-cut-short",
+        Finding::text_warning("time-wait-cut-short",
             format!("TIME_WAIT is cut short above {} sockets", figure(most)),
         )
         .evidence(format!("net.ipv4.tcp_max_tw_buckets = {most}"))
@@ -129,7 +129,7 @@ fn tcp_memory(shape: &Shape<'_>) -> Option<Finding> {
     } else {
         return None;
     };
-    let mut finding = Finding::new("tcp-mem", severity, title)
+    let mut finding = Finding::text_new("tcp-mem", severity, title)
         .evidence(format!("net.ipv4.tcp_mem = {}", shape.facts.sysctls.get("net.ipv4.tcp_mem")?))
         .evidence_all(line.map(SysctlLine::evidence))
         .evidence(format!(

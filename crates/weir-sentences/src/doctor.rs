@@ -1,0 +1,93 @@
+//! Findings of `weir doctor`: title, mechanism and evidence.
+
+mod cluster;
+mod cpus;
+mod evidence;
+
+use weir_doctor::{Examination, LoadDemand, Problem, Room, Severity};
+
+use crate::numbers::{count, counted, rounded_rate};
+
+pub use evidence::evidence;
+
+/// Returns the summary of a problem in one line.
+pub fn title(problem: &Problem) -> String {
+    match problem {
+        Problem::Cpu(problem) => cpus::title(problem),
+        Problem::Text { title, .. } => title.clone(),
+    }
+}
+
+/// Returns the mechanism behind a problem.
+pub fn mechanism(problem: &Problem) -> String {
+    match problem {
+        Problem::Cpu(problem) => cpus::mechanism(problem).to_owned(),
+        Problem::Text { why, .. } => why.clone(),
+    }
+}
+
+/// Returns the load to judge by: `1,000 connections, 20,000 requests/s`.
+pub fn demand(asked: LoadDemand) -> String {
+    let mut parts = Vec::new();
+    if let Some(connections) = asked.connections {
+        parts.push(format!("{} connections", count(connections)));
+    }
+    if let Some(rate) = asked.rate {
+        parts.push(format!("{} requests/s", rounded_rate(rate)));
+    }
+    if let Some(rate) = asked.connections_per_second {
+        parts.push(format!("{} new connections/s", rounded_rate(rate)));
+    }
+    if parts.is_empty() {
+        "none given; add --connections and --rate to check the settings for a load".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}
+
+/// Returns whether the settings carry the load, and the number of findings of each severity.
+pub fn verdict(examination: &Examination) -> String {
+    let counts: Vec<String> =
+        [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")]
+            .into_iter()
+            .map(|(severity, word)| (examination.count(severity), word))
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, word)| counted(number as u64, word))
+            .collect();
+    let judged = match (examination.has_errors(), examination.asked.is_some()) {
+        (true, _) => "these settings cannot carry it",
+        (false, true) => "none of the settings that were checked would limit it",
+        (false, false) => "no load given",
+    };
+    if counts.is_empty() {
+        format!("{judged}; nothing to report")
+    } else {
+        format!("{judged}: {}", counts.join(", "))
+    }
+}
+
+/// Returns a capacity that the settings allow, with its calculation.
+pub fn room(room: &Room) -> String {
+    match room {
+        Room::Clients { amount, workers, connections, is_capped, connections_per_client } => {
+            let capped = if *is_capped { ", capped by the descriptors" } else { "" };
+            format!(
+                "{} clients at once: {} × {} (worker_connections{capped}) / \
+                 {connections_per_client} per client",
+                count(*amount),
+                counted(*workers, "worker"),
+                count(*connections)
+            )
+        }
+        Room::OriginConnections { amount, ports, origins, held_s } => format!(
+            "{} new connections to origin servers per second: {} × {} / {held_s} s in TIME_WAIT",
+            count(*amount),
+            counted(*ports, "local port"),
+            counted(*origins, "origin address")
+        ),
+        Room::TrackedConnections { amount, table } => {
+            let connections = count(*amount);
+            format!("{connections} tracked connections on a node: {}", cluster::table(table))
+        }
+    }
+}
