@@ -7,7 +7,7 @@ use serde::Serialize;
 pub use cluster::{ClusterEvidence, NodeTable};
 
 use crate::configuration::Statement;
-use crate::facts::{Facts, SysctlLine};
+use crate::facts::{Facts, Listener, SysctlLine};
 
 /// One piece of evidence. `kind` says which.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,6 +18,8 @@ pub enum Evidence {
     File(FileEvidence),
     /// Read from the kernel.
     Host(HostEvidence),
+    /// Calculated.
+    Calculation(Calculation),
     /// Read from a Kubernetes cluster.
     Cluster(ClusterEvidence),
     /// Not yet in figures.
@@ -34,7 +36,13 @@ macro_rules! from_origins {
     };
 }
 
-from_origins! { File(FileEvidence), Host(HostEvidence), Cluster(ClusterEvidence), Text(String) }
+from_origins! {
+    File(FileEvidence),
+    Host(HostEvidence),
+    Calculation(Calculation),
+    Cluster(ClusterEvidence),
+    Text(String),
+}
 
 impl From<&str> for Evidence {
     fn from(text: &str) -> Evidence {
@@ -68,6 +76,22 @@ pub enum FileEvidence {
         /// nginx's default.
         default: String,
     },
+    /// A listener that has nginx's default backlog, which is long.
+    DefaultBacklog {
+        /// The `listen` directive.
+        #[serde(flatten)]
+        listen: FileLine,
+        /// nginx's default.
+        backlog: u64,
+    },
+    /// A listener that has nginx's default backlog, which is short.
+    BacklogUnset {
+        /// The `listen` directive.
+        #[serde(flatten)]
+        listen: FileLine,
+        /// nginx's default.
+        backlog: u64,
+    },
     /// A line of a sysctl file.
     SysctlLine(SysctlLine),
 }
@@ -83,6 +107,46 @@ pub enum HostEvidence {
         name: String,
         /// Value, runs of blanks replaced by single ones.
         value: String,
+    },
+    /// A range of local ports in which those of listeners are not reserved.
+    UnreservedPorts {
+        /// First port of the range.
+        low: u64,
+        /// Last port of the range.
+        high: u64,
+    },
+    /// Queue of a listener now.
+    Queue {
+        /// Local address.
+        address: String,
+        /// Connections that wait to be accepted.
+        waiting: u32,
+        /// Connections that may wait.
+        backlog: u32,
+    },
+    /// Overflows of accept queues since boot.
+    ListenCounters {
+        /// `ListenOverflows`.
+        overflows: u64,
+        /// `ListenDrops`.
+        drops: u64,
+    },
+    /// A counter since boot (`TcpExt`).
+    Counter {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        count: u64,
+    },
+    /// Entries of the table of TIME_WAIT now.
+    TimeWaitEntries {
+        /// Number of entries.
+        entries: u64,
+    },
+    /// Memory of the host.
+    Memory {
+        /// Its size in bytes.
+        bytes: u64,
     },
     /// CPUs that are online.
     CpusOnline {
@@ -101,6 +165,84 @@ pub enum HostEvidence {
     },
 }
 
+/// Evidence that was calculated from figures of the load and of settings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Calculation {
+    /// Tuples that TIME_WAIT occupies.
+    OccupiedTuples {
+        /// New connections to origin servers per second.
+        connections_per_second: f64,
+        /// Seconds for which each occupies a tuple after its end.
+        held_s: f64,
+        /// Occupied tuples.
+        tuples: u64,
+    },
+    /// Tuples that there are.
+    Tuples {
+        /// The local ports.
+        #[serde(flatten)]
+        ports: LocalPorts,
+        /// Addresses of origin servers.
+        origins: u64,
+        /// Local ports × addresses.
+        tuples: u64,
+    },
+    /// Local ports for each address of an origin server.
+    PortsForOrigins {
+        /// The local ports.
+        #[serde(flatten)]
+        ports: LocalPorts,
+        /// Addresses of origin servers.
+        origins: u64,
+    },
+    /// Connections that come during a pause in accepting.
+    Burst {
+        /// New connections per second.
+        connections_per_second: f64,
+        /// Length of the pause in seconds.
+        pause_s: f64,
+        /// Connections in that time.
+        connections: u64,
+    },
+    /// Clients that may all connect at once.
+    Reconnection {
+        /// Number of clients.
+        clients: u64,
+    },
+    /// Entries that connections take in the table of tracked connections.
+    TrackedConnections {
+        /// Connections open at once.
+        open: u64,
+        /// New connections per second.
+        connections_per_second: f64,
+        /// Seconds for which a closed connection keeps its entry.
+        held_s: u64,
+        /// Entries in all.
+        needed: u64,
+    },
+    /// Memory that all TCP sockets together may have.
+    TcpMemory {
+        /// Number of pages.
+        pages: u64,
+        /// Size of a page in bytes.
+        page_bytes: u64,
+    },
+}
+
+/// Ports for outgoing connections.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LocalPorts {
+    /// First port of the range.
+    pub low: u64,
+    /// Last port of the range.
+    pub high: u64,
+    /// Ports of the range that are not reserved.
+    pub ports: u64,
+}
+
 impl Statement {
     /// Returns the directive without its block, and its place.
     pub fn place(&self) -> FileLine {
@@ -117,6 +259,13 @@ impl From<&Statement> for Evidence {
 impl From<&SysctlLine> for Evidence {
     fn from(line: &SysctlLine) -> Evidence {
         FileEvidence::SysctlLine(line.clone()).into()
+    }
+}
+
+impl From<Listener> for Evidence {
+    fn from(listener: Listener) -> Evidence {
+        let Listener { address, waiting, backlog } = listener;
+        HostEvidence::Queue { address: address.to_string(), waiting, backlog }.into()
     }
 }
 

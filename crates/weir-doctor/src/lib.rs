@@ -21,11 +21,14 @@ mod gather;
 mod problem;
 mod rules;
 
-pub use evidence::{ClusterEvidence, Evidence, FileEvidence, FileLine, HostEvidence, NodeTable};
+pub use evidence::{
+    Calculation, ClusterEvidence, Evidence, FileEvidence, FileLine, HostEvidence, LocalPorts,
+    NodeTable,
+};
 pub use examination::{Examination, FORMAT, examine, examine_cluster};
 pub use facts::{
     Cgroup, Facts, LimitLine, Listener, LoadDemand, Process, Proxy, SysctlLine, UnitLimit, Unread,
 };
 pub use finding::{Finding, Room, Severity};
 pub use gather::{GatherError, Request, gather};
-pub use problem::{CpuProblem, Problem};
+pub use problem::{CpuProblem, PortProblem, Problem, QueueProblem, TableProblem};

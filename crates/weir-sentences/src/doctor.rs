@@ -3,6 +3,9 @@
 mod cluster;
 mod cpus;
 mod evidence;
+mod ports;
+mod queues;
+mod tables;
 
 use weir_doctor::{Examination, LoadDemand, Problem, Room, Severity};
 
@@ -13,6 +16,9 @@ pub use evidence::evidence;
 /// Returns the summary of a problem in one line.
 pub fn title(problem: &Problem) -> String {
     match problem {
+        Problem::Port(problem) => ports::title(problem),
+        Problem::Queue(problem) => queues::title(problem),
+        Problem::Table(problem) => tables::title(problem),
         Problem::Cpu(problem) => cpus::title(problem),
         Problem::Text { title, .. } => title.clone(),
     }
@@ -21,6 +27,9 @@ pub fn title(problem: &Problem) -> String {
 /// Returns the mechanism behind a problem.
 pub fn mechanism(problem: &Problem) -> String {
     match problem {
+        Problem::Port(problem) => ports::mechanism(problem).to_owned(),
+        Problem::Queue(problem) => queues::mechanism(problem),
+        Problem::Table(problem) => tables::mechanism(problem).to_owned(),
         Problem::Cpu(problem) => cpus::mechanism(problem).to_owned(),
         Problem::Text { why, .. } => why.clone(),
     }

@@ -8,7 +8,7 @@ use weir_parameters::{Catalog, DefaultLevel};
 use super::numbers::KEEPS_BY_DEFAULT;
 use super::serving;
 use crate::configuration::{Configuration, Placed, Statement, is_word_char};
-use crate::evidence::{Evidence, FileEvidence};
+use crate::evidence::{self, Evidence, FileEvidence};
 use crate::facts::Facts;
 
 /// Directives that pass requests on, over separate connections.
@@ -262,6 +262,10 @@ pub(super) struct LocalPorts {
 impl LocalPorts {
     pub(super) fn count(&self) -> u64 {
         (self.low..=self.high).filter(|&port| !self.reserves(port)).count() as u64
+    }
+
+    pub(super) fn figures(&self) -> evidence::LocalPorts {
+        evidence::LocalPorts { low: self.low, high: self.high, ports: self.count() }
     }
 
     pub(super) fn contains(&self, port: u64) -> bool {

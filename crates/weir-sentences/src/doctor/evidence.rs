@@ -1,15 +1,18 @@
 //! Evidence of findings, each in one line.
 
-use weir_doctor::{Evidence, FileEvidence, FileLine, HostEvidence, SysctlLine};
+use weir_doctor::{
+    Calculation, Evidence, FileEvidence, FileLine, HostEvidence, LocalPorts, SysctlLine,
+};
 
 use super::cluster;
-use crate::numbers::counted;
+use crate::numbers::{count, counted, rounded_rate};
 
 /// Returns a piece of evidence in one line.
 pub fn evidence(evidence: &Evidence) -> String {
     match evidence {
         Evidence::File(evidence) => of_file(evidence),
         Evidence::Host(evidence) => of_host(evidence),
+        Evidence::Calculation(evidence) => calculation(evidence),
         Evidence::Cluster(evidence) => cluster::evidence(evidence),
         Evidence::Text(text) => text.clone(),
     }
@@ -19,6 +22,12 @@ fn of_file(evidence: &FileEvidence) -> String {
     match evidence {
         FileEvidence::Line(line) => place(line),
         FileEvidence::Unset { name, default } => format!("{name} is not set: {default}"),
+        FileEvidence::DefaultBacklog { listen, backlog } => {
+            format!("{} (backlog is {backlog} unless set)", place(listen))
+        }
+        FileEvidence::BacklogUnset { listen, backlog } => {
+            format!("{}: backlog is not set: {backlog}", place(listen))
+        }
         FileEvidence::SysctlLine(line) => sysctl_line(line),
     }
 }
@@ -34,10 +43,70 @@ fn sysctl_line(SysctlLine { file, line, key, value, .. }: &SysctlLine) -> String
 fn of_host(evidence: &HostEvidence) -> String {
     match evidence {
         HostEvidence::Sysctl { name, value } => format!("{name} = {value}"),
+        HostEvidence::UnreservedPorts { low, high } => {
+            format!("net.ipv4.ip_local_port_range = {low} {high}, and the port is not reserved")
+        }
+        HostEvidence::Queue { address, waiting, backlog } => format!(
+            "{address} now: {} waiting, room for {} (sock_diag)",
+            count(u64::from(*waiting)),
+            count(u64::from(*backlog))
+        ),
+        HostEvidence::ListenCounters { overflows, drops } => {
+            format!("TcpExt: ListenOverflows {overflows}, ListenDrops {drops}")
+        }
+        HostEvidence::Counter { name, count } => format!("TcpExt: {name} {count}"),
+        HostEvidence::TimeWaitEntries { entries } => {
+            format!("{} in TIME_WAIT now", count(*entries))
+        }
+        HostEvidence::Memory { bytes } => format!("memory: {} MiB", count(bytes >> 20)),
         HostEvidence::CpusOnline { cpus } => format!("{} online", counted(*cpus, "CPU")),
         HostEvidence::CpusAllowed { cpus } => {
             format!("{} allowed (Cpus_allowed_list)", counted(*cpus, "CPU"))
         }
         HostEvidence::CpuQuota { cpus } => format!("control group quota: {cpus:.2} CPUs"),
+    }
+}
+
+fn calculation(calculation: &Calculation) -> String {
+    match calculation {
+        Calculation::OccupiedTuples { connections_per_second, held_s, tuples } => format!(
+            "{}/s × {held_s} s in TIME_WAIT = {} tuples",
+            rounded_rate(*connections_per_second),
+            count(*tuples)
+        ),
+        Calculation::Tuples { ports: LocalPorts { low, high, ports }, origins, tuples } => format!(
+            "{} (net.ipv4.ip_local_port_range = {low} {high}) × {} = {} tuples",
+            counted(*ports, "local port"),
+            counted(*origins, "origin address"),
+            count(*tuples)
+        ),
+        Calculation::PortsForOrigins { ports: LocalPorts { low, high, ports }, origins } => {
+            format!(
+                "net.ipv4.ip_local_port_range = {low} {high}: {} × {}",
+                counted(*ports, "local port"),
+                counted(*origins, "origin address")
+            )
+        }
+        Calculation::Burst { connections_per_second, pause_s, connections } => format!(
+            "{} connections/s × {pause_s} s without an accept = {}",
+            rounded_rate(*connections_per_second),
+            count(*connections)
+        ),
+        Calculation::Reconnection { clients } => {
+            format!("{} clients, for example when all reconnect after a restart", count(*clients))
+        }
+        Calculation::TrackedConnections { open, connections_per_second, held_s, needed } => {
+            format!(
+                "{} open + {} new/s × {held_s} s in TIME_WAIT = {}",
+                count(*open),
+                rounded_rate(*connections_per_second),
+                count(*needed)
+            )
+        }
+        Calculation::TcpMemory { pages, page_bytes } => format!(
+            "{} pages of {page_bytes} bytes = {} MiB",
+            count(*pages),
+            count(pages.saturating_mul(*page_bytes) >> 20)
+        ),
     }
 }
