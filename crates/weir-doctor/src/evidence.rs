@@ -7,7 +7,7 @@ use serde::Serialize;
 pub use cluster::{ClusterEvidence, NodeTable};
 
 use crate::configuration::Statement;
-use crate::facts::{Facts, Listener, SysctlLine};
+use crate::facts::{Facts, FileLine, Listener, SysctlLine, UnitLimit};
 
 /// One piece of evidence. `kind` says which.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,18 +50,6 @@ impl From<&str> for Evidence {
     }
 }
 
-/// A line of a file, or the beginning of a directive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FileLine {
-    /// Path of the file.
-    pub file: String,
-    /// Line, counted from 1.
-    pub line: usize,
-    /// Words of the line or the directive.
-    pub text: String,
-}
-
 /// Evidence that was read in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -92,8 +80,51 @@ pub enum FileEvidence {
         /// nginx's default.
         backlog: u64,
     },
+    /// `proxy_http_version` is not set, in an nginx in which 1.0 is the default.
+    HttpVersionUnset,
+    /// The `Connection` header is not set, in an nginx in which `close` is the default.
+    ConnectionUnset,
+    /// `keepalive_requests` is not set.
+    RequestsUnset {
+        /// The default of this nginx.
+        default: u64,
+        /// Version of nginx with a higher default.
+        until: String,
+    },
+    /// A balancing method that replaces the `keepalive` in front of it.
+    BehindKeepalive(FileLine),
+    /// Further places that pass requests on.
+    FurtherPlaces {
+        /// Their number.
+        places: usize,
+    },
+    /// nginx's version is not known, and taken to be an old one.
+    UnknownVersion,
+    /// No `listen` directive sets the size of a buffer.
+    NoSocketBuffers,
     /// A line of a sysctl file.
     SysctlLine(SysctlLine),
+    /// A line of a sysctl file that a later one overrides.
+    OverriddenLine(SysctlLine),
+    /// The line that overrides it.
+    WinningLine(SysctlLine),
+    /// A line of a sysctl file that differs from the kernel.
+    LineNotLive {
+        /// The line.
+        #[serde(flatten)]
+        line: SysctlLine,
+        /// The kernel's value.
+        live: String,
+    },
+    /// The name of a sysctl that a line has with /proc/sys/ in front of it.
+    SysctlName {
+        /// The name.
+        name: String,
+    },
+    /// No file in sysctl.d leads to /etc/sysctl.conf.
+    NoLinkToSysctlConf,
+    /// A limit of descriptors of the proxy's unit.
+    UnitLimit(UnitLimit),
 }
 
 /// Evidence that was read from the kernel.
@@ -107,6 +138,32 @@ pub enum HostEvidence {
         name: String,
         /// Value, runs of blanks replaced by single ones.
         value: String,
+    },
+    /// Soft limit of a worker's descriptors.
+    WorkerLimit {
+        /// Process id of the worker.
+        pid: u32,
+        /// The limit; `u64::MAX`: none.
+        soft: u64,
+    },
+    /// Hard limit of a worker's descriptors.
+    HardLimit {
+        /// Process id of the worker.
+        pid: u32,
+        /// The limit; `u64::MAX`: none.
+        hard: u64,
+    },
+    /// Soft limit of all workers' descriptors.
+    WorkersLimit {
+        /// The limit; `u64::MAX`: none.
+        limit: u64,
+        /// Evidence of it.
+        evidence: Box<Evidence>,
+    },
+    /// Files that the host has open now.
+    OpenFiles {
+        /// Their number.
+        files: u64,
     },
     /// A range of local ports in which those of listeners are not reserved.
     UnreservedPorts {
@@ -143,6 +200,11 @@ pub enum HostEvidence {
         /// Number of entries.
         entries: u64,
     },
+    /// Sockets in TIME_WAIT now.
+    TimeWaitSockets {
+        /// Their number.
+        sockets: u64,
+    },
     /// Memory of the host.
     Memory {
         /// Its size in bytes.
@@ -170,6 +232,35 @@ pub enum HostEvidence {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Calculation {
+    /// Connections of all workers, and those that clients take.
+    WorkerConnections {
+        /// Number of workers.
+        workers: u64,
+        /// Connections of each worker.
+        connections: u64,
+        /// Clients at once.
+        clients: u64,
+        /// Connections that they take.
+        needed: u64,
+    },
+    /// Descriptors that a worker needs.
+    Descriptors {
+        /// Clients at once, with two descriptors each.
+        clients: u64,
+        /// Number of workers.
+        workers: u64,
+        /// Descriptors of a worker other than those of clients.
+        of_its_own: u64,
+        /// Descriptors in all.
+        needed: u64,
+    },
+    /// Files that the kernel allows by itself, by the memory of the host.
+    FilesByMemory {
+        /// Memory in bytes.
+        memory_bytes: u64,
+        /// Number of files.
+        files: u64,
+    },
     /// Tuples that TIME_WAIT occupies.
     OccupiedTuples {
         /// New connections to origin servers per second.

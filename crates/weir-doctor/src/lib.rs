@@ -22,13 +22,16 @@ mod problem;
 mod rules;
 
 pub use evidence::{
-    Calculation, ClusterEvidence, Evidence, FileEvidence, FileLine, HostEvidence, LocalPorts,
-    NodeTable,
+    Calculation, ClusterEvidence, Evidence, FileEvidence, HostEvidence, LocalPorts, NodeTable,
 };
 pub use examination::{Examination, FORMAT, examine, examine_cluster};
 pub use facts::{
-    Cgroup, Facts, LimitLine, Listener, LoadDemand, Process, Proxy, SysctlLine, UnitLimit, Unread,
+    Cgroup, Facts, FileLine, LimitOrigin, Listener, LoadDemand, Process, Proxy, SysctlLine,
+    UnitLimit, Unread,
 };
 pub use finding::{Finding, Room, Severity};
 pub use gather::{GatherError, Request, gather};
-pub use problem::{CpuProblem, PortProblem, Problem, QueueProblem, TableProblem};
+pub use problem::{
+    AdviceProblem, CpuProblem, DescriptorProblem, HttpProblem, PortProblem, Problem, QueueProblem,
+    SysctlFileProblem, TableProblem,
+};

@@ -7,14 +7,22 @@ use serde::Serialize;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Problem {
+    /// Of limits of connections and descriptors.
+    Descriptor(DescriptorProblem),
     /// Of local ports.
     Port(PortProblem),
     /// Of queues of listeners.
     Queue(QueueProblem),
     /// Of the kernel's tables.
     Table(TableProblem),
+    /// Of settings of connections and content.
+    Http(HttpProblem),
     /// Of workers and CPUs.
     Cpu(CpuProblem),
+    /// Of widespread advice.
+    Advice(AdviceProblem),
+    /// Of sysctl files.
+    SysctlFile(SysctlFileProblem),
     /// Not yet in figures.
     Text {
         /// Identifier of the rule.
@@ -37,10 +45,14 @@ macro_rules! from_subjects {
 }
 
 from_subjects! {
+    Descriptor(DescriptorProblem),
     Port(PortProblem),
     Queue(QueueProblem),
     Table(TableProblem),
+    Http(HttpProblem),
     Cpu(CpuProblem),
+    Advice(AdviceProblem),
+    SysctlFile(SysctlFileProblem),
 }
 
 impl Problem {
@@ -49,6 +61,60 @@ impl Problem {
         let form = serde_json::to_value(self).unwrap_or_default();
         form["id"].as_str().unwrap_or_default().to_owned()
     }
+}
+
+/// A problem of limits of connections and descriptors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "id", rename_all = "kebab-case", rename_all_fields = "snake_case")]
+pub enum DescriptorProblem {
+    /// worker_connections allows fewer clients than the load has.
+    WorkerConnectionsTooFew {
+        /// Clients that it allows.
+        room: u64,
+        /// Clients at once.
+        clients: u64,
+    },
+    /// A worker may open fewer descriptors than its share of the load needs.
+    DescriptorsTooFew {
+        /// Descriptors that a worker may open.
+        limit: u64,
+        /// Descriptors that it needs.
+        needed: u64,
+    },
+    /// worker_connections is above the limit of descriptors.
+    WorkerConnectionsAboveDescriptors {
+        /// Connections of a worker.
+        connections: u64,
+        /// Descriptors that a worker may open.
+        limit: u64,
+    },
+    /// worker_rlimit_nofile is not in force.
+    RlimitNotTaken {
+        /// Its value.
+        set: u64,
+        /// Descriptors that a worker may open.
+        limit: u64,
+    },
+    /// A limit of descriptors is above fs.nr_open.
+    DescriptorsAboveNrOpen {
+        /// The limit that is set.
+        set: u64,
+        /// Bound of the kernel.
+        nr_open: u64,
+    },
+    /// fs.file-max is too low for the load.
+    FileMaxTooLow {
+        /// Files that the host may open.
+        most: u64,
+        /// Files that it would need.
+        needed: u64,
+    },
+    /// `nofile` is set in limits.conf, which services ignore.
+    LimitsConfNotForServices {
+        /// The proxy's unit.
+        unit: String,
+    },
 }
 
 /// A problem of local ports for connections to origin servers.
@@ -158,6 +224,36 @@ pub enum TableProblem {
     },
 }
 
+/// A problem of settings of connections and content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "id", rename_all = "kebab-case", rename_all_fields = "snake_case")]
+pub enum HttpProblem {
+    /// Connections to origin servers would be kept, and another setting closes them.
+    OriginKeepaliveInert {
+        /// True if the upstream block has `keepalive`, false if nginx keeps connections by default.
+        is_set: bool,
+        /// True if a `map` closes the connections of requests without an upgrade.
+        is_map: bool,
+    },
+    /// No connections to origin servers are kept.
+    OriginKeepaliveMissing,
+    /// Connections are closed after fewer requests than by nginx's default.
+    KeepaliveRequestsLow {
+        /// The default of the newest nginx.
+        default: u64,
+    },
+    /// No connections of clients are kept.
+    ClientKeepaliveOff,
+    /// gzip is applied to what is compressed already.
+    GzipOfCompressed {
+        /// Such media types.
+        types: Vec<String>,
+    },
+    /// The access log has no buffer.
+    AccessLogUnbuffered,
+}
+
 /// A problem of workers and the CPUs that they may use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -184,4 +280,79 @@ pub enum CpuProblem {
         /// New client connections per second.
         connections_per_second: f64,
     },
+}
+
+/// Widespread advice that does not, or no longer, have the effect it is given for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "id", rename_all = "kebab-case", rename_all_fields = "snake_case")]
+pub enum AdviceProblem {
+    /// fs.file-max is set.
+    FileMaxAdvice {
+        /// Its value.
+        value: u64,
+        /// The kernel's own value, about.
+        kernel_value: u64,
+    },
+    /// tcp_fin_timeout is set.
+    FinTimeoutAdvice,
+    /// tcp_tw_reuse is set.
+    TwReuseAdvice {
+        /// True if timestamps are off, without which it does nothing.
+        is_inert: bool,
+    },
+    /// Sizes of buffers are set that nginx's sockets do not have.
+    SocketBuffersInert,
+    /// tcp_max_syn_backlog is set while SYN cookies are on.
+    SynBacklogInert,
+    /// Settings are set that the kernel ignores.
+    SysctlWithoutEffect,
+    /// accept_mutex is on.
+    AcceptMutexAdvice,
+}
+
+/// A problem of lines of sysctl files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "id", rename_all = "kebab-case", rename_all_fields = "snake_case")]
+pub enum SysctlFileProblem {
+    /// The kernel has no such sysctl.
+    SysctlNoSuchName {
+        /// The name in the file.
+        name: String,
+    },
+    /// tcp_tw_recycle is set.
+    TwRecycleAdvice {
+        /// True if this kernel has it.
+        exists: bool,
+    },
+    /// The range of local ports has one number.
+    PortRangeHalf,
+    /// The range of local ports begins at a privileged port.
+    PortRangePrivileged {
+        /// First port of the range.
+        low: u64,
+        /// First port that is not privileged.
+        unprivileged: u64,
+    },
+    /// Both ends of the range of local ports are even, or both odd.
+    PortRangeParity,
+    /// A line is overridden by a later one.
+    SysctlOverridden {
+        /// Name of the sysctl.
+        name: String,
+        /// The value that wins.
+        value: String,
+    },
+    /// A line has another value than the kernel.
+    SysctlNotLive {
+        /// Name of the sysctl.
+        name: String,
+        /// The kernel's value.
+        live: String,
+        /// The value in the file.
+        in_file: String,
+    },
+    /// systemd does not read /etc/sysctl.conf.
+    SysctlConfNotRead,
 }

@@ -1,10 +1,14 @@
 //! Findings of `weir doctor`: title, mechanism and evidence.
 
+mod advice;
 mod cluster;
 mod cpus;
+mod descriptors;
 mod evidence;
+mod http;
 mod ports;
 mod queues;
+mod sysctl_files;
 mod tables;
 
 use weir_doctor::{Examination, LoadDemand, Problem, Room, Severity};
@@ -16,10 +20,14 @@ pub use evidence::evidence;
 /// Returns the summary of a problem in one line.
 pub fn title(problem: &Problem) -> String {
     match problem {
+        Problem::Descriptor(problem) => descriptors::title(problem),
         Problem::Port(problem) => ports::title(problem),
         Problem::Queue(problem) => queues::title(problem),
         Problem::Table(problem) => tables::title(problem),
+        Problem::Http(problem) => http::title(problem),
         Problem::Cpu(problem) => cpus::title(problem),
+        Problem::Advice(problem) => advice::title(problem),
+        Problem::SysctlFile(problem) => sysctl_files::title(problem),
         Problem::Text { title, .. } => title.clone(),
     }
 }
@@ -27,10 +35,14 @@ pub fn title(problem: &Problem) -> String {
 /// Returns the mechanism behind a problem.
 pub fn mechanism(problem: &Problem) -> String {
     match problem {
+        Problem::Descriptor(problem) => descriptors::mechanism(problem).to_owned(),
         Problem::Port(problem) => ports::mechanism(problem).to_owned(),
         Problem::Queue(problem) => queues::mechanism(problem),
         Problem::Table(problem) => tables::mechanism(problem).to_owned(),
+        Problem::Http(problem) => http::mechanism(problem).to_owned(),
         Problem::Cpu(problem) => cpus::mechanism(problem).to_owned(),
+        Problem::Advice(problem) => advice::mechanism(problem).to_owned(),
+        Problem::SysctlFile(problem) => sysctl_files::mechanism(problem).to_owned(),
         Problem::Text { why, .. } => why.clone(),
     }
 }

@@ -114,7 +114,8 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
 /// upgrade. If the variable has other uses, which the edit would change, returns a remark instead.
 pub(super) fn not_closing(pass: &Pass<'_>) -> Option<String> {
     let entry = pass.closes?;
-    let remark = "behind this `map`, whose variable is used elsewhere too: a `map` of its own for `Connection`, which has `\"\" \"\"` instead";
+    let remark = "behind this `map`, whose variable is used elsewhere too: \
+                  a `map` of its own for `Connection`, which has `\"\" \"\"` instead";
     let value = field(&pass.placed, "connection")?.arguments.get(1)?;
     let (name, _) = variable(value.trim_start_matches('$'));
     Some(if uses_elsewhere(pass.placed.main, name) {

@@ -2,7 +2,7 @@
 
 use weir_doctor::{LoadDemand, examine};
 
-use crate::host::{DEBIAN_NGINX, Host, SITE};
+use crate::host::{DEBIAN_NGINX, Host, SITE, list_lines};
 
 /// Servers that show nginx's own counters, as monitoring tools need them.
 const STATUS: &str = "server {
@@ -120,7 +120,7 @@ fn limits_of_other_users_are_not_meant_for_nginx() {
     host.is_silent_about("limits-conf-not-for-services");
     host.write("/etc/security/limits.conf", "postgres soft nofile 65536\nwww-data - nofile 9\n");
     let finding = host.finding("limits-conf-not-for-services");
-    assert!(format!("{finding:?}").contains("/etc/security/limits.conf:2: www-data - nofile 9"));
+    assert_eq!(list_lines(&finding), ["/etc/security/limits.conf:2: www-data - nofile 9"]);
 }
 
 fn commands(facts: &weir_doctor::Facts) -> Vec<String> {

@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use tempfile::TempDir;
-use weir_doctor::{Examination, Facts, Finding, LoadDemand, Request, examine, gather};
+use weir_doctor::{
+    Evidence, Examination, Facts, FileEvidence, FileLine, Finding, LoadDemand, Request, examine,
+    gather,
+};
 
 pub(crate) struct Host {
     folder: TempDir,
@@ -231,6 +234,21 @@ net.ipv4.tcp_low_latency = 1
     }
 }
 
-pub(crate) fn evidence_text(finding: &Finding) -> String {
-    format!("{:?}", finding.evidence)
+/// Returns `FILE:LINE: TEXT`.
+pub(crate) fn show(FileLine { file, line, text }: &FileLine) -> String {
+    format!("{file}:{line}: {text}")
+}
+
+/// Returns the lines of files among a finding's evidence.
+pub(crate) fn list_lines(finding: &Finding) -> Vec<String> {
+    let evidence = finding.evidence.iter();
+    evidence
+        .filter_map(|one| match one {
+            Evidence::File(FileEvidence::Line(line)) => Some(show(line)),
+            Evidence::File(
+                FileEvidence::SysctlLine(line) | FileEvidence::LineNotLive { line, .. },
+            ) => Some(format!("{}:{}: {} = {}", line.file, line.line, line.key, line.value)),
+            _ => None,
+        })
+        .collect()
 }

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use weir_doctor::{Facts, FileLine, GatherError, Request, SysctlLine, Unread, gather};
+use weir_doctor::{Facts, GatherError, Request, SysctlLine, Unread, gather};
 
-use crate::host::Host;
+use crate::host::{Host, show};
 
 #[test]
 fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
@@ -32,10 +32,6 @@ fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
     );
     assert_eq!(facts.winning_line("net.core.somaxconn").unwrap().value, "2");
     host.finding("sysctl-conf-not-read");
-}
-
-fn show(FileLine { file, line, text }: &FileLine) -> String {
-    format!("{file}:{line}: {text}")
 }
 
 fn list_listens(facts: &Facts) -> Vec<String> {

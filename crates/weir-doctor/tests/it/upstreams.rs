@@ -1,6 +1,6 @@
 //! Upstream blocks that keep connections, and locations that serve a load.
 
-use crate::host::{Host, SITE, evidence_text};
+use crate::host::{Host, SITE, list_lines};
 
 /// The remedy creates an upstream block and keeps the scheme. The site already has an upstream `origin`, and nginx
 /// accepts no second one of that name.
@@ -149,7 +149,7 @@ fn what_redirects_is_no_place_of_a_load() {
     host.asked.connections = Some(20_000);
     host.site(&format_site("root /srv;"));
     for id in IDS {
-        let evidence = evidence_text(&host.finding(id));
+        let evidence = list_lines(&host.finding(id)).join("\n");
         assert!(evidence.contains("default:") && !evidence.contains("8050"), "{evidence}");
     }
     host.site(&format_site("rewrite ^/(.*)$ https://a.example/$1 permanent;"));

@@ -1,7 +1,9 @@
 //! Whole examinations by `weir doctor`, as displayed.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
-use weir_doctor::{Listener, LoadDemand, examine, examine_cluster};
+use weir_doctor::{Facts, Listener, LoadDemand, examine, examine_cluster};
 use weir_kube::{ClusterFacts, KubeProxy, NodeFacts, PodFacts};
 use weir_report::doctor::text;
 
@@ -74,11 +76,13 @@ fn pods_of_a_cluster_and_what_could_not_be_read() {
     }
 }
 
+static DEBIAN: LazyLock<Facts> = LazyLock::new(|| Host::debian().facts());
+
 proptest! {
     /// Any load can be displayed.
     #[test]
     fn no_load_stops_it(connections in 1_u64..1_000_000_000, rate in 1.0..1e9) {
-        let mut facts = Host::debian().facts();
+        let mut facts = DEBIAN.clone();
         facts.asked = LoadDemand {
             connections: Some(connections),
             rate: Some(rate),
