@@ -110,6 +110,7 @@ pub(crate) fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
     use crate::configuration::{Search, Statement};
+    use crate::problem::HttpProblem;
 
     /// A user whose own file is included must not be able to put a command into the text that an administrator pastes.
     #[test]
@@ -130,7 +131,7 @@ mod tests {
                 entries: Vec::new(),
             };
             let command = entry.precede_with("\"\" \"\"");
-            let mut finding = Finding::text_note("id", "title").change(command);
+            let mut finding = Finding::note(HttpProblem::AccessLogUnbuffered, "").change(command);
             address(&mut finding, &Facts::default());
             let command = &finding.change[0];
             // One command of sed's, or none: a shell's words, comments left out.

@@ -22,8 +22,6 @@ pub enum Evidence {
     Calculation(Calculation),
     /// Read from a Kubernetes cluster.
     Cluster(ClusterEvidence),
-    /// Not yet in figures.
-    Text(String),
 }
 
 macro_rules! from_origins {
@@ -41,13 +39,6 @@ from_origins! {
     Host(HostEvidence),
     Calculation(Calculation),
     Cluster(ClusterEvidence),
-    Text(String),
-}
-
-impl From<&str> for Evidence {
-    fn from(text: &str) -> Evidence {
-        Evidence::Text(text.to_owned())
-    }
 }
 
 /// Evidence that was read in a file.
@@ -312,6 +303,15 @@ pub enum Calculation {
         held_s: u64,
         /// Entries in all.
         needed: u64,
+    },
+    /// Connections of the load that a node of a cluster tracks.
+    NodeConnections {
+        /// Connections open at once, those of the proxy to backends included.
+        open: u64,
+        /// Closed connections that are tracked still.
+        closed: u64,
+        /// Seconds for which they are.
+        held_s: f64,
     },
     /// Memory that all TCP sockets together may have.
     TcpMemory {

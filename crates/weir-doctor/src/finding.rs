@@ -82,34 +82,6 @@ impl Finding {
         Finding::new(problem, Severity::Note, source)
     }
 
-    pub(crate) fn text_new(
-        id: &'static str,
-        severity: Severity,
-        title: impl Into<String>,
-    ) -> Finding {
-        Finding::new(Problem::Text { id, title: title.into(), why: String::new() }, severity, "")
-    }
-
-    pub(crate) fn text_error(id: &'static str, title: impl Into<String>) -> Finding {
-        Finding::text_new(id, Severity::Error, title)
-    }
-
-    pub(crate) fn text_warning(id: &'static str, title: impl Into<String>) -> Finding {
-        Finding::text_new(id, Severity::Warning, title)
-    }
-
-    pub(crate) fn text_note(id: &'static str, title: impl Into<String>) -> Finding {
-        Finding::text_new(id, Severity::Note, title)
-    }
-
-    pub(crate) fn why(mut self, text: impl Into<String>, source: &'static str) -> Finding {
-        if let Problem::Text { why, .. } = &mut self.problem {
-            *why = text.into();
-        }
-        self.source = source;
-        self
-    }
-
     /// Adds evidence, unless it is there already: several servers may include the same file.
     pub(crate) fn evidence(mut self, evidence: impl Into<Evidence>) -> Finding {
         let evidence = evidence.into();

@@ -32,6 +32,6 @@ pub use facts::{
 pub use finding::{Finding, Room, Severity};
 pub use gather::{GatherError, Request, gather};
 pub use problem::{
-    AdviceProblem, CpuProblem, DescriptorProblem, HttpProblem, PortProblem, Problem, QueueProblem,
-    SysctlFileProblem, TableProblem,
+    AdviceProblem, ClusterProblem, CpuProblem, DescriptorProblem, HttpProblem, PortProblem,
+    Problem, QueueProblem, SysctlFileProblem, TableProblem,
 };

@@ -1,6 +1,10 @@
 //! Problems that the rules find, with their figures, by subject.
 
+mod cluster;
+
 use serde::Serialize;
+
+pub use cluster::ClusterProblem;
 
 /// A problem or a remark. `id` identifies it, in words with hyphens: stable from version to version.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,15 +27,8 @@ pub enum Problem {
     Advice(AdviceProblem),
     /// Of sysctl files.
     SysctlFile(SysctlFileProblem),
-    /// Not yet in figures.
-    Text {
-        /// Identifier of the rule.
-        id: &'static str,
-        /// Summary in one line.
-        title: String,
-        /// The mechanism.
-        why: String,
-    },
+    /// Of pods of a cluster and their nodes.
+    Cluster(ClusterProblem),
 }
 
 macro_rules! from_subjects {
@@ -53,6 +50,7 @@ from_subjects! {
     Cpu(CpuProblem),
     Advice(AdviceProblem),
     SysctlFile(SysctlFileProblem),
+    Cluster(ClusterProblem),
 }
 
 impl Problem {

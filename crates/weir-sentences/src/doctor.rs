@@ -28,7 +28,7 @@ pub fn title(problem: &Problem) -> String {
         Problem::Cpu(problem) => cpus::title(problem),
         Problem::Advice(problem) => advice::title(problem),
         Problem::SysctlFile(problem) => sysctl_files::title(problem),
-        Problem::Text { title, .. } => title.clone(),
+        Problem::Cluster(problem) => cluster::title(problem),
     }
 }
 
@@ -43,7 +43,7 @@ pub fn mechanism(problem: &Problem) -> String {
         Problem::Cpu(problem) => cpus::mechanism(problem).to_owned(),
         Problem::Advice(problem) => advice::mechanism(problem).to_owned(),
         Problem::SysctlFile(problem) => sysctl_files::mechanism(problem).to_owned(),
-        Problem::Text { why, .. } => why.clone(),
+        Problem::Cluster(problem) => cluster::mechanism(problem).to_owned(),
     }
 }
 

@@ -48,7 +48,7 @@ fn rounded(wanted: u64) -> u64 {
 }
 
 /// Formats a number with thousands separators.
-pub(crate) fn figure(number: u64) -> String {
+fn figure(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -60,26 +60,9 @@ pub(crate) fn figure(number: u64) -> String {
     text
 }
 
-/// Formats a limit; `u64::MAX` means unlimited.
-fn limit(number: u64) -> String {
-    match number {
-        u64::MAX => "unlimited".to_owned(),
-        number => figure(number),
-    }
-}
-
-/// Formats a rate: one decimal below 10, else a whole number.
-pub(crate) fn rate(per_second: f64) -> String {
-    if per_second >= 10.0 { figure(per_second.round() as u64) } else { format!("{per_second:.1}") }
-}
-
 /// Formats a count with its noun: `1 worker`, `2 workers`.
 pub(crate) fn counted(number: u64, word: &str) -> String {
-    let plural = match number {
-        1 => "",
-        _ if word.ends_with('s') => "es",
-        _ => "s",
-    };
+    let plural = if number == 1 { "" } else { "s" };
     format!("{} {word}{plural}", figure(number))
 }
 
@@ -92,12 +75,8 @@ mod tests {
         assert_eq!(figure(0), "0");
         assert_eq!(figure(999), "999");
         assert_eq!(figure(1_048_576), "1,048,576");
-        assert_eq!(limit(u64::MAX), "unlimited");
-        assert_eq!(rate(0.25), "0.2");
-        assert_eq!(rate(470.4), "470");
         assert_eq!(counted(1, "worker"), "1 worker");
         assert_eq!(counted(2, "worker"), "2 workers");
-        assert_eq!(counted(2, "address"), "2 addresses");
         assert_eq!(rounded(10_000), 16_384);
         assert_eq!(rounded(u64::MAX), u64::MAX);
     }

@@ -15,7 +15,6 @@ pub fn evidence(evidence: &Evidence) -> String {
         Evidence::Host(evidence) => of_host(evidence),
         Evidence::Calculation(evidence) => calculation(evidence),
         Evidence::Cluster(evidence) => cluster::evidence(evidence),
-        Evidence::Text(text) => text.clone(),
     }
 }
 
@@ -170,6 +169,12 @@ fn calculation(calculation: &Calculation) -> String {
                 count(*needed)
             )
         }
+        Calculation::NodeConnections { open, closed, held_s } => format!(
+            "the load: {} for clients and the proxy's own to backends, {} that were closed in the \
+             last {held_s:.0} s",
+            count(*open),
+            count(*closed)
+        ),
         Calculation::TcpMemory { pages, page_bytes } => format!(
             "{} pages of {page_bytes} bytes = {} MiB",
             count(*pages),

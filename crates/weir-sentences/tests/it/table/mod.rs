@@ -3,11 +3,24 @@
 //! difference.
 
 mod answer;
+mod doctor;
 
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 1] = [("The answer of a comparison", answer::rows)];
+const SECTIONS: [(&str, fn() -> Vec<Row>); 11] = [
+    ("The answer of a comparison", answer::rows),
+    ("An examination by `weir doctor`", doctor::examination),
+    ("The doctor on workers and their limits", doctor::limits),
+    ("The doctor on ports, queues and tables", doctor::queues_and_tables),
+    ("The doctor on configurations of nginx", doctor::configurations),
+    ("The doctor on sysctl files", doctor::sysctls),
+    ("The doctor on clusters", doctor::cluster),
+    ("Evidence of the doctor, from files", doctor::of_files),
+    ("Evidence of the doctor, from the kernel", doctor::of_hosts),
+    ("Evidence of the doctor, calculated", doctor::calculations),
+    ("Evidence of the doctor, from clusters", doctor::cluster_evidence),
+];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";
 
