@@ -5,6 +5,7 @@ use weir_model::foreign::in_a_line;
 
 use crate::facts::Facts;
 use crate::finding::{Finding, Then};
+use crate::shell::quoted;
 
 impl Facts {
     /// Returns true if the files that were read belong to another root folder, which commands on this host do not
@@ -95,15 +96,6 @@ fn within_network(finding: &mut Finding, master: u32) {
 fn is_namespaced(command: &str, begin: &str) -> bool {
     let name = command.strip_prefix(begin).unwrap_or_default();
     name.starts_with("net.") && !name.starts_with("net.netfilter.")
-}
-
-/// Quotes a word for a shell, if necessary.
-pub(crate) fn quoted(word: &str) -> String {
-    if !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "/._-+:@%,=".contains(c)) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]

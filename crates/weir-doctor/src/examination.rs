@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir_kube::ClusterFacts;
 
 use crate::commands::{self, is_edit};
-use crate::facts::{Facts, LoadDemand, Unread};
+use crate::facts::{Facts, LoadDemand, Reading, Unread};
 use crate::finding::{Finding, Room, Severity};
 use crate::rules;
 
@@ -26,8 +26,8 @@ pub struct Examination {
     pub findings: Vec<Finding>,
     /// Capacity that the settings allow.
     pub room: Vec<Room>,
-    /// Descriptions of the sources that were read.
-    pub looked_at: Vec<String>,
+    /// Sources that were read.
+    pub looked_at: Vec<Reading>,
     /// Sources that could not be read, and why.
     pub unread: Vec<Unread>,
 }
@@ -74,9 +74,6 @@ pub fn examine(facts: &Facts) -> Examination {
 pub fn examine_cluster(facts: &ClusterFacts, asked: LoadDemand) -> Examination {
     let mut findings = rules::cluster::all(facts, asked);
     findings.sort_by_key(|finding| finding.severity);
-    let ClusterFacts { context, namespace, .. } = facts;
-    let names: Vec<&str> = facts.nodes.iter().map(|node| node.name.as_str()).collect();
-    let pods = rules::counted(facts.pods.len() as u64, "pod");
     let unread = facts.unread.iter();
     Examination {
         format: FORMAT,
@@ -84,8 +81,12 @@ pub fn examine_cluster(facts: &ClusterFacts, asked: LoadDemand) -> Examination {
         findings,
         room: rules::cluster::room(facts).into_iter().collect(),
         looked_at: vec![
-            format!("namespace {namespace} of context {context}: {pods}"),
-            format!("nodes: {}", names.join(", ")),
+            Reading::Pods {
+                namespace: facts.namespace.clone(),
+                context: facts.context.clone(),
+                pods: facts.pods.len(),
+            },
+            Reading::Nodes { names: facts.nodes.iter().map(|node| node.name.clone()).collect() },
         ],
         unread: unread.map(|(what, why)| Unread { what: what.clone(), why: why.clone() }).collect(),
     }

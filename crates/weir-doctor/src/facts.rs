@@ -65,8 +65,8 @@ pub struct Facts {
     pub memory_bytes: Option<u64>,
     /// Bounds set by the proxy's control group.
     pub cgroup: Cgroup,
-    /// Descriptions of the sources that were read, for the reader.
-    pub looked_at: Vec<String>,
+    /// Sources that were read.
+    pub looked_at: Vec<Reading>,
     /// Sources that could not be read, and why.
     pub unread: Vec<Unread>,
 }
@@ -199,6 +199,73 @@ pub struct Cgroup {
     pub cpus: Option<f64>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
+}
+
+/// A source that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Reading {
+    /// Processes of nginx.
+    Processes {
+        /// Process id of the master.
+        master: u32,
+        /// Number of workers.
+        workers: usize,
+    },
+    /// nginx's configuration.
+    Configuration {
+        /// Path of the main file.
+        file: String,
+        /// Number of files, each counted as often as it is included.
+        files: usize,
+    },
+    /// What nginx says of its version.
+    Version {
+        /// Path of the program.
+        program: String,
+        /// The version.
+        version: String,
+    },
+    /// The proxy's own network namespace.
+    Network,
+    /// Live sysctls.
+    Sysctls {
+        /// Number of sysctls.
+        count: usize,
+    },
+    /// `TcpExt` counters.
+    Counters,
+    /// Listeners and their queues.
+    Listeners,
+    /// Limits of control groups.
+    ControlGroups,
+    /// Sysctl files.
+    SysctlFiles {
+        /// Number of assignments.
+        assignments: usize,
+    },
+    /// limits.conf(5) files.
+    LimitsConf,
+    /// The proxy's unit.
+    Unit {
+        /// Its name.
+        name: String,
+    },
+    /// Pods of a cluster.
+    Pods {
+        /// Their namespace.
+        namespace: String,
+        /// Context of kubectl's configuration.
+        context: String,
+        /// Number of pods.
+        pods: usize,
+    },
+    /// Nodes of a cluster.
+    Nodes {
+        /// Their names.
+        names: Vec<String>,
+    },
 }
 
 /// A source that was looked for and could not be read.

@@ -20,14 +20,15 @@ mod finding;
 mod gather;
 mod problem;
 mod rules;
+mod shell;
 
 pub use evidence::{
     Calculation, ClusterEvidence, Evidence, FileEvidence, HostEvidence, LocalPorts, NodeTable,
 };
 pub use examination::{Examination, FORMAT, examine, examine_cluster};
 pub use facts::{
-    Cgroup, Facts, FileLine, LimitOrigin, Listener, LoadDemand, Process, Proxy, SysctlLine,
-    UnitLimit, Unread,
+    Cgroup, Facts, FileLine, LimitOrigin, Listener, LoadDemand, Process, Proxy, Reading,
+    SysctlLine, UnitLimit, Unread,
 };
 pub use finding::{Finding, Room, Severity};
 pub use gather::{GatherError, Request, gather};

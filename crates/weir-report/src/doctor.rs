@@ -2,7 +2,7 @@
 
 use weir_doctor::{Examination, Finding, Severity};
 use weir_model::foreign::{in_a_line, visible};
-use weir_sentences::doctor::{demand, evidence, mechanism, room, title, verdict};
+use weir_sentences::doctor::{demand, evidence, mechanism, reading, room, title, verdict};
 
 /// Colours of the terminal, if enabled.
 struct Paint {
@@ -45,8 +45,8 @@ pub fn text(examination: &Examination, width: usize, color: bool) -> String {
         }
     }
     text.push('\n');
-    let looked = examination.looked_at.join("; ");
-    text.push_str(&wrapped("looked at: ", "  ", &looked, width));
+    let readings: Vec<String> = examination.looked_at.iter().map(reading).collect();
+    text.push_str(&wrapped("looked at: ", "  ", &readings.join("; "), width));
     for unread in &examination.unread {
         let line = format!("{}: {}", unread.what, unread.why);
         text.push_str(&wrapped("not known: ", "  ", &line, width));
@@ -99,7 +99,7 @@ fn wrapped(first: &str, indent: &str, text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_doctor::{Facts, SysctlLine, Unread, examine};
+    use weir_doctor::{Facts, Reading, SysctlLine, Unread, examine};
 
     use super::*;
 
@@ -123,7 +123,7 @@ mod tests {
         };
         let facts = Facts {
             sysctl_lines: vec![line],
-            looked_at: vec![foreign.to_owned()],
+            looked_at: vec![Reading::Unit { name: foreign.to_owned() }],
             unread: vec![Unread { what: foreign.to_owned(), why: foreign.to_owned() }],
             ..Facts::default()
         };

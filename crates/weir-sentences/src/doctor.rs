@@ -11,7 +11,7 @@ mod queues;
 mod sysctl_files;
 mod tables;
 
-use weir_doctor::{Examination, LoadDemand, Problem, Room, Severity};
+use weir_doctor::{Examination, LoadDemand, Problem, Reading, Room, Severity};
 
 use crate::numbers::{count, counted, rounded_rate};
 
@@ -110,5 +110,31 @@ pub fn room(room: &Room) -> String {
             let connections = count(*amount);
             format!("{connections} tracked connections on a node: {}", cluster::table(table))
         }
+    }
+}
+
+/// Returns a source that was read.
+pub fn reading(reading: &Reading) -> String {
+    match reading {
+        Reading::Processes { master, workers } => {
+            format!("nginx: master process {master}, {}", counted(*workers as u64, "worker"))
+        }
+        Reading::Configuration { file, files } => {
+            format!("{file} ({})", counted(*files as u64, "file"))
+        }
+        Reading::Version { program, version } => format!("{program} -V: {version}"),
+        Reading::Network => "the proxy's own network namespace".to_owned(),
+        Reading::Sysctls { count } => format!("{count} sysctls"),
+        Reading::Counters => "TcpExt counters since boot".to_owned(),
+        Reading::Listeners => "listeners (sock_diag)".to_owned(),
+        Reading::ControlGroups => "control group limits".to_owned(),
+        Reading::SysctlFiles { assignments } => format!("sysctl files, {assignments} assignments"),
+        Reading::LimitsConf => "limits.conf files".to_owned(),
+        Reading::Unit { name } => format!("the unit {name}"),
+        Reading::Pods { namespace, context, pods } => {
+            let pods = counted(*pods as u64, "pod");
+            format!("namespace {namespace} of context {context}: {pods}")
+        }
+        Reading::Nodes { names } => format!("nodes: {}", names.join(", ")),
     }
 }

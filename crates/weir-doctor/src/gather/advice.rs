@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::host;
 use super::processes::USUAL;
 use super::source::Source;
-use crate::facts::{Facts, FileLine, LimitOrigin, SysctlLine, UnitLimit};
+use crate::facts::{Facts, FileLine, LimitOrigin, Reading, SysctlLine, UnitLimit};
 
 /// Folders that sysctl.d(5) searches. A file in an earlier folder hides files of the same name in later ones.
 const SYSCTL_FOLDERS: &[&str] = &[
@@ -50,7 +50,7 @@ fn sysctls(source: &mut Source, facts: &mut Facts) {
     if !linked && source.exists(conf) {
         lines(source, conf, conf, false, facts);
     }
-    source.looked(format!("sysctl files, {} assignments", facts.sysctl_lines.len()));
+    source.looked(Reading::SysctlFiles { assignments: facts.sysctl_lines.len() });
     let keys: Vec<String> = facts.sysctl_lines.iter().map(|l| l.key.clone()).collect();
     for key in keys.into_iter().filter(|key| !is_pattern(key)) {
         if !facts.sysctls.contains_key(&key)
@@ -127,7 +127,7 @@ fn limits(source: &mut Source, facts: &mut Facts) {
             }
         }
     }
-    source.looked("limits.conf files");
+    source.looked(Reading::LimitsConf);
 }
 
 /// Soft limit of descriptors that systemd gives services (DefaultLimitNOFILE= in systemd-system.conf(5)).
@@ -159,7 +159,7 @@ fn unit(source: &mut Source, facts: &mut Facts) {
         Some((soft, line)) => (soft, LimitOrigin::Unit(line)),
         None => default_limit(source),
     };
-    source.looked(format!("the unit {name}"));
+    source.looked(Reading::Unit { name: name.clone() });
     facts.unit_limit = Some(UnitLimit { unit: name, soft, origin });
 }
 

@@ -2,11 +2,11 @@
 
 use super::shape::Shape;
 use super::sources::{ACCEPT_MUTEX, FS_SYSCTL, IP_SYSCTL, LISTEN_2, TCP_7};
-use crate::commands::quoted;
 use crate::evidence::{Calculation, FileEvidence, HostEvidence};
 use crate::facts::SysctlLine;
 use crate::finding::{Finding, Severity};
 use crate::problem::AdviceProblem;
+use crate::shell::quoted;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(file_max(shape));

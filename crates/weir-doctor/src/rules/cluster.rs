@@ -10,11 +10,11 @@ use super::sources::{
     CONNTRACK, CPU_MANAGER, DISRUPTIONS, HOST_NETWORK, HPA, POD_CPU, POD_MEMORY, POD_QOS,
     POD_SYSCTLS, PROXY_MODES, VPA,
 };
-use crate::commands::quoted;
 use crate::evidence::{Calculation, ClusterEvidence, NodeTable};
 use crate::facts::LoadDemand;
 use crate::finding::{Finding, Room, Severity};
 use crate::problem::ClusterProblem;
+use crate::shell::quoted;
 
 /// The pods of a workload.
 struct Group<'a> {

@@ -42,9 +42,9 @@ fn set_workers(shape: &Shape<'_>, count: u64) -> Option<String> {
     }
 }
 
-fn said(shape: &Shape<'_>) -> Option<Evidence> {
+fn setting(shape: &Shape<'_>) -> Option<Evidence> {
     let set = shape.configuration?.main("worker_processes");
-    Some(shape.said("worker_processes", set))
+    Some(shape.setting("worker_processes", set))
 }
 
 fn above(shape: &Shape<'_>) -> Option<Finding> {
@@ -55,7 +55,7 @@ fn above(shape: &Shape<'_>) -> Option<Finding> {
     }
     Some(
         Finding::warning(CpuProblem::WorkersAboveCpus { workers, cpus }, CGROUP)
-            .evidence_all(said(shape))
+            .evidence_all(setting(shape))
             .evidence_all(evidence)
             .change_nginx(set_workers(shape, cpus.ceil() as u64)),
     )
@@ -70,7 +70,7 @@ fn below(shape: &Shape<'_>) -> Option<Finding> {
     }
     Some(
         Finding::note(CpuProblem::WorkersBelowCpus { workers, cpus: usable }, WORKERS)
-            .evidence_all(said(shape))
+            .evidence_all(setting(shape))
             .evidence_all(evidence)
             .change_nginx(set_workers(shape, usable)),
     )

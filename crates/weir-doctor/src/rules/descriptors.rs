@@ -4,12 +4,12 @@ use super::numbers::OF_ITS_OWN;
 use super::rounded;
 use super::shape::Shape;
 use super::sources::{CORE, FS_SYSCTL, LIMITS_CONF, RLIMIT};
-use crate::commands::quoted;
 use crate::configuration::Statement;
 use crate::evidence::{Calculation, Evidence, FileEvidence, HostEvidence};
 use crate::facts::FileLine;
 use crate::finding::{Finding, Room, Then};
 use crate::problem::DescriptorProblem;
+use crate::shell::quoted;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(worker_connections(shape));
@@ -40,9 +40,9 @@ pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
 
 fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
     let clients = shape.facts.asked.connections?;
-    let (workers, each) = (shape.workers?.max(1), shape.worker_connections?);
+    let (workers, connections) = (shape.workers?.max(1), shape.worker_connections?);
     let needed = clients.checked_mul(shape.connections_per_client())?;
-    if workers.saturating_mul(each) >= needed {
+    if workers.saturating_mul(connections) >= needed {
         return None;
     }
     let value = rounded(needed.div_ceil(workers));
@@ -57,17 +57,12 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
         )),
         _ => None,
     };
-    let room = workers.saturating_mul(each) / shape.connections_per_client();
+    let room = workers.saturating_mul(connections) / shape.connections_per_client();
     let problem = DescriptorProblem::WorkerConnectionsTooFew { room, clients };
     Some(
         Finding::error(problem, CORE)
-            .evidence(shape.said("worker_connections", set))
-            .evidence(Calculation::WorkerConnections {
-                workers,
-                connections: each,
-                clients,
-                needed,
-            })
+            .evidence(shape.setting("worker_connections", set))
+            .evidence(Calculation::WorkerConnections { workers, connections, clients, needed })
             .change_nginx(change),
     )
 }
@@ -161,7 +156,7 @@ fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
     }
     let problem = DescriptorProblem::WorkerConnectionsAboveDescriptors { connections, limit };
     let finding = Finding::warning(problem, CORE)
-        .evidence(shape.said("worker_connections", set))
+        .evidence(shape.setting("worker_connections", set))
         .evidence(evidence);
     Some(raised(finding, shape))
 }

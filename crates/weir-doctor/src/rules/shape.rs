@@ -140,7 +140,7 @@ impl<'a> Shape<'a> {
     }
 
     /// Describes a directive as evidence: its position or, if it is not set, nginx's default.
-    pub(super) fn said(&self, name: &str, set: Option<&Statement>) -> Evidence {
+    pub(super) fn setting(&self, name: &str, set: Option<&Statement>) -> Evidence {
         let Some(set) = set else {
             let level = self.nginx_default(name).and_then(|default| default.level.clone());
             let default = level.unwrap_or_default();

@@ -4,10 +4,10 @@ use super::numbers::{FEW_TIME_WAIT, USUAL_TIME_WAIT};
 use super::rounded;
 use super::shape::Shape;
 use super::sources::{CONNTRACK, IP_SYSCTL};
-use crate::commands::quoted;
 use crate::evidence::{Calculation, HostEvidence};
 use crate::finding::{Finding, Severity};
 use crate::problem::TableProblem;
+use crate::shell::quoted;
 
 /// Page size in bytes, the unit of tcp_mem.
 fn page() -> u64 {

@@ -1,6 +1,6 @@
 //! Rules about pods of a cluster: the facts that trigger each rule, and that nothing else does.
 
-use weir_doctor::{LoadDemand, Room, Severity, Unread, examine_cluster};
+use weir_doctor::{LoadDemand, Reading, Room, Severity, Unread, examine_cluster};
 use weir_kube::{
     Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling,
 };
@@ -133,10 +133,13 @@ fn commands_name_context_and_namespace_and_quote_what_is_foreign() {
         panic!("{examination:?}");
     };
     assert_eq!((*amount, &*table.node, table.cpus), (262_144, "n1", 8.0));
-    assert_eq!(
-        examination.looked_at,
-        ["namespace ingress of context arn:aws/prod; rm: 2 pods", "nodes: n1"]
-    );
+    let pods = Reading::Pods {
+        namespace: "ingress".to_owned(),
+        context: "arn:aws/prod; rm".to_owned(),
+        pods: 2,
+    };
+    let nodes = Reading::Nodes { names: vec!["n1".to_owned()] };
+    assert_eq!(examination.looked_at, [pods, nodes]);
     let unread = Unread { what: "node n1".to_owned(), why: "forbidden".to_owned() };
     assert_eq!(examination.unread, [unread]);
 }

@@ -14,7 +14,7 @@ use super::Row;
 
 pub(super) use cluster::{evidence_rows as cluster_evidence, rows as cluster};
 pub(super) use evidence::{calculations, of_files, of_hosts};
-pub(super) use examination::rows as examination;
+pub(super) use examination::{readings, rows as examination};
 
 fn row(case: &'static str, problem: impl Into<Problem>) -> Row {
     let problem = problem.into();

@@ -8,9 +8,10 @@ mod doctor;
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 11] = [
+const SECTIONS: [(&str, fn() -> Vec<Row>); 12] = [
     ("The answer of a comparison", answer::rows),
     ("An examination by `weir doctor`", doctor::examination),
+    ("What an examination has looked at", doctor::readings),
     ("The doctor on workers and their limits", doctor::limits),
     ("The doctor on ports, queues and tables", doctor::queues_and_tables),
     ("The doctor on configurations of nginx", doctor::configurations),

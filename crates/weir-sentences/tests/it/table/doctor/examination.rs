@@ -1,7 +1,7 @@
 //! The load, the verdict and the room that settings leave.
 
-use weir_doctor::{Examination, Facts, LoadDemand, NodeTable, Room, SysctlLine, examine};
-use weir_sentences::doctor::{demand, room, verdict};
+use weir_doctor::{Examination, Facts, LoadDemand, NodeTable, Reading, Room, SysctlLine, examine};
+use weir_sentences::doctor::{demand, reading, room, verdict};
 
 use crate::table::Row;
 
@@ -55,4 +55,28 @@ pub(in crate::table) fn rows() -> Vec<Row> {
         ),
         ("Room in a cluster", room(&Room::TrackedConnections { amount: 262_144, table })),
     ]
+}
+
+pub(in crate::table) fn readings() -> Vec<Row> {
+    let [file, program, version] =
+        ["/etc/nginx/nginx.conf", "/usr/sbin/nginx", "nginx/1.29.7"].map(str::to_owned);
+    let readings = [
+        ("Processes", Reading::Processes { master: 100, workers: 2 }),
+        ("A configuration", Reading::Configuration { file, files: 3 }),
+        ("A version", Reading::Version { program, version }),
+        ("A network namespace", Reading::Network),
+        ("Sysctls", Reading::Sysctls { count: 13 }),
+        ("Counters", Reading::Counters),
+        ("Listeners", Reading::Listeners),
+        ("Control groups", Reading::ControlGroups),
+        ("Sysctl files", Reading::SysctlFiles { assignments: 11 }),
+        ("limits.conf", Reading::LimitsConf),
+        ("A unit", Reading::Unit { name: "nginx.service".to_owned() }),
+        (
+            "Pods",
+            Reading::Pods { namespace: "ingress".to_owned(), context: "lab".to_owned(), pods: 2 },
+        ),
+        ("Nodes", Reading::Nodes { names: ["n1", "n2"].map(str::to_owned).to_vec() }),
+    ];
+    readings.into_iter().map(|(case, one)| (case, reading(&one))).collect()
 }
