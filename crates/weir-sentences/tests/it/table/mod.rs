@@ -8,7 +8,10 @@ mod doctor;
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 12] = [
+/// Title of a section, and the function that makes its rows.
+type Section = (&'static str, fn() -> Vec<Row>);
+
+const SECTIONS: [Section; 12] = [
     ("The answer of a comparison", answer::rows),
     ("An examination by `weir doctor`", doctor::examination),
     ("What an examination has looked at", doctor::readings),
