@@ -5,6 +5,7 @@ use weir_model::foreign::in_a_line;
 
 use crate::facts::Facts;
 use crate::finding::{Finding, Then};
+use crate::shell::quoted;
 
 impl Facts {
     /// Returns true if the files that were read belong to another root folder, which commands on this host do not
@@ -97,19 +98,11 @@ fn is_namespaced(command: &str, begin: &str) -> bool {
     name.starts_with("net.") && !name.starts_with("net.netfilter.")
 }
 
-/// Quotes a word for a shell, if necessary.
-pub(crate) fn quoted(word: &str) -> String {
-    if !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "/._-+:@%,=".contains(c)) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::configuration::{Search, Statement};
+    use crate::problem::HttpProblem;
 
     /// A user whose own file is included must not be able to put a command into the text that an administrator pastes.
     #[test]
@@ -130,7 +123,7 @@ mod tests {
                 entries: Vec::new(),
             };
             let command = entry.precede_with("\"\" \"\"");
-            let mut finding = Finding::note("id", "title").change(command);
+            let mut finding = Finding::note(HttpProblem::AccessLogUnbuffered, "").change(command);
             address(&mut finding, &Facts::default());
             let command = &finding.change[0];
             // One command of sed's, or none: a shell's words, comments left out.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_configuration::nginx::Plain;
 
-use crate::commands::quoted;
+use crate::shell::quoted;
 
 /// The way in which sed finds a directive in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,12 +7,12 @@ use serde::Serialize;
 use weir_kube::ClusterFacts;
 
 use crate::commands::{self, is_edit};
-use crate::facts::{Facts, LoadDemand, Unread};
+use crate::facts::{Facts, LoadDemand, Reading, Unread};
 use crate::finding::{Finding, Room, Severity};
 use crate::rules;
 
 /// Version of the JSON form. It changes if an older reader would misinterpret the output.
-pub const FORMAT: &str = "weir-doctor/1";
+pub const FORMAT: &str = "weir-doctor/2";
 
 /// Result of an examination.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,8 +26,8 @@ pub struct Examination {
     pub findings: Vec<Finding>,
     /// Capacity that the settings allow.
     pub room: Vec<Room>,
-    /// Descriptions of the sources that were read.
-    pub looked_at: Vec<String>,
+    /// Sources that were read.
+    pub looked_at: Vec<Reading>,
     /// Sources that could not be read, and why.
     pub unread: Vec<Unread>,
 }
@@ -74,9 +74,6 @@ pub fn examine(facts: &Facts) -> Examination {
 pub fn examine_cluster(facts: &ClusterFacts, asked: LoadDemand) -> Examination {
     let mut findings = rules::cluster::all(facts, asked);
     findings.sort_by_key(|finding| finding.severity);
-    let ClusterFacts { context, namespace, .. } = facts;
-    let names: Vec<&str> = facts.nodes.iter().map(|node| node.name.as_str()).collect();
-    let pods = rules::counted(facts.pods.len() as u64, "pod");
     let unread = facts.unread.iter();
     Examination {
         format: FORMAT,
@@ -84,8 +81,12 @@ pub fn examine_cluster(facts: &ClusterFacts, asked: LoadDemand) -> Examination {
         findings,
         room: rules::cluster::room(facts).into_iter().collect(),
         looked_at: vec![
-            format!("namespace {namespace} of context {context}: {pods}"),
-            format!("nodes: {}", names.join(", ")),
+            Reading::Pods {
+                namespace: facts.namespace.clone(),
+                context: facts.context.clone(),
+                pods: facts.pods.len(),
+            },
+            Reading::Nodes { names: facts.nodes.iter().map(|node| node.name.clone()).collect() },
         ],
         unread: unread.map(|(what, why)| Unread { what: what.clone(), why: why.clone() }).collect(),
     }
@@ -94,13 +95,13 @@ pub fn examine_cluster(facts: &ClusterFacts, asked: LoadDemand) -> Examination {
 /// Removes commands that an earlier finding already has. A file must not be edited twice: nginx refuses a duplicate
 /// directive.
 fn say_once(findings: &mut [Finding]) {
-    let mut finding_ids: BTreeMap<String, &'static str> = BTreeMap::new();
+    let mut finding_ids: BTreeMap<String, String> = BTreeMap::new();
     for finding in findings {
         let count = finding.change.iter().filter(|command| is_edit(command)).count();
         let mut repeated = None;
         finding.change.retain(|command| {
-            let earlier = finding_ids.get(command).copied();
-            repeated = repeated.or(earlier);
+            let earlier = finding_ids.get(command);
+            repeated = repeated.take().or(earlier.cloned());
             earlier.is_none()
         });
         let remaining = finding.change.iter().filter(|command| is_edit(command)).count();
@@ -108,7 +109,7 @@ fn say_once(findings: &mut [Finding]) {
             finding.change.clear();
         }
         for command in finding.change.iter().filter(|command| is_edit(command)) {
-            finding_ids.insert(command.clone(), finding.id);
+            finding_ids.insert(command.clone(), finding.problem.id());
         }
         if let Some(id) = repeated {
             finding.change.insert(0, format!("# as for {id}, above"));

@@ -40,7 +40,7 @@ pub struct Facts {
     /// a key wins.
     pub sysctl_lines: Vec<SysctlLine>,
     /// Lines of limits.conf(5) files that set `nofile`.
-    pub limit_lines: Vec<LimitLine>,
+    pub limit_lines: Vec<FileLine>,
     /// Descriptor limit that systemd gives the proxy's unit.
     pub unit_limit: Option<UnitLimit>,
     /// Processes of the running proxy; `None` if no proxy runs.
@@ -65,8 +65,8 @@ pub struct Facts {
     pub memory_bytes: Option<u64>,
     /// Bounds set by the proxy's control group.
     pub cgroup: Cgroup,
-    /// Descriptions of the sources that were read, for the reader.
-    pub looked_at: Vec<String>,
+    /// Sources that were read.
+    pub looked_at: Vec<Reading>,
     /// Sources that could not be read, and why.
     pub unread: Vec<Unread>,
 }
@@ -88,11 +88,6 @@ impl Facts {
         self.sysctl_lines.iter().filter(move |line| line.key == key)
     }
 
-    /// Returns the line of a key that wins at boot, as evidence.
-    pub(crate) fn winning_evidence(&self, key: &str) -> Option<String> {
-        self.winning_line(key).map(SysctlLine::evidence)
-    }
-
     /// Returns the line of a key that wins at boot.
     pub fn winning_line(&self, key: &str) -> Option<&SysctlLine> {
         let mut lines = self.sysctl_lines.iter();
@@ -101,7 +96,8 @@ impl Facts {
 }
 
 /// One assignment in a sysctl file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SysctlLine {
     /// Path of the file.
     pub file: String,
@@ -117,34 +113,42 @@ pub struct SysctlLine {
     pub exists: bool,
 }
 
-impl SysctlLine {
-    /// `FILE:LINE: KEY = VALUE`.
-    pub fn evidence(&self) -> String {
-        let SysctlLine { file, line, key, value, .. } = self;
-        format!("{file}:{line}: {key} = {value}")
-    }
-}
-
-/// A line of limits.conf(5) about `nofile`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LimitLine {
+/// A line of a file, or the beginning of a directive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FileLine {
     /// Path of the file.
     pub file: String,
     /// Line, counted from 1.
     pub line: usize,
-    /// Words of the line, without a comment.
+    /// Words of the line or the directive, without a comment.
     pub text: String,
 }
 
 /// LimitNOFILE= of a unit (systemd.exec(5)).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnitLimit {
     /// Name of the unit.
     pub unit: String,
-    /// `FILE:LINE` and the assignment that counts, or the default that applies.
-    pub evidence: Option<String>,
     /// Soft limit of descriptors; `u64::MAX` for infinity, `None` if it is not a number.
     pub soft: Option<u64>,
+    /// Where it is set.
+    #[serde(flatten)]
+    pub origin: LimitOrigin,
+}
+
+/// Origin of a unit's limit of descriptors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "origin", rename_all = "snake_case")]
+pub enum LimitOrigin {
+    /// LimitNOFILE= of the unit.
+    Unit(FileLine),
+    /// DefaultLimitNOFILE= of systemd's configuration.
+    Manager(FileLine),
+    /// The default of systemd itself.
+    Default,
 }
 
 /// Processes of a running proxy.
@@ -195,6 +199,73 @@ pub struct Cgroup {
     pub cpus: Option<f64>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
+}
+
+/// A source that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Reading {
+    /// Processes of nginx.
+    Processes {
+        /// Process id of the master.
+        master: u32,
+        /// Number of workers.
+        workers: usize,
+    },
+    /// nginx's configuration.
+    Configuration {
+        /// Path of the main file.
+        file: String,
+        /// Number of files, each counted as often as it is included.
+        files: usize,
+    },
+    /// What nginx says of its version.
+    Version {
+        /// Path of the program.
+        program: String,
+        /// The version.
+        version: String,
+    },
+    /// The proxy's own network namespace.
+    Network,
+    /// Live sysctls.
+    Sysctls {
+        /// Number of sysctls.
+        count: usize,
+    },
+    /// `TcpExt` counters.
+    Counters,
+    /// Listeners and their queues.
+    Listeners,
+    /// Limits of control groups.
+    ControlGroups,
+    /// Sysctl files.
+    SysctlFiles {
+        /// Number of assignments.
+        assignments: usize,
+    },
+    /// limits.conf(5) files.
+    LimitsConf,
+    /// The proxy's unit.
+    Unit {
+        /// Its name.
+        name: String,
+    },
+    /// Pods of a cluster.
+    Pods {
+        /// Their namespace.
+        namespace: String,
+        /// Context of kubectl's configuration.
+        context: String,
+        /// Number of pods.
+        pods: usize,
+    },
+    /// Nodes of a cluster.
+    Nodes {
+        /// Their names.
+        names: Vec<String>,
+    },
 }
 
 /// A source that was looked for and could not be read.

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use crate::evidence::{Evidence, NodeTable};
+use crate::problem::Problem;
+
 /// Severity of a finding, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -32,16 +35,13 @@ pub(crate) enum Then {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// Identifier of the rule, in words with hyphens: stable from version to version.
-    pub id: &'static str,
+    /// The problem, with its figures.
+    #[serde(flatten)]
+    pub problem: Problem,
     /// Severity of the finding.
     pub severity: Severity,
-    /// Summary in one line.
-    pub title: String,
     /// Figures, with the place where each was read.
-    pub evidence: Vec<String>,
-    /// The mechanism behind the finding.
-    pub why: String,
+    pub evidence: Vec<Evidence>,
     /// Commands that change the setting now.
     pub change: Vec<String>,
     /// Commands that keep the change after a reboot, if those in `change` do not.
@@ -54,49 +54,48 @@ pub struct Finding {
 
 impl Finding {
     /// Creates a finding without evidence or remedy.
-    pub(crate) fn new(id: &'static str, severity: Severity, title: impl Into<String>) -> Finding {
+    pub(crate) fn new(
+        problem: impl Into<Problem>,
+        severity: Severity,
+        source: &'static str,
+    ) -> Finding {
         Finding {
-            id,
+            problem: problem.into(),
             severity,
-            title: title.into(),
             evidence: Vec::new(),
-            why: String::new(),
             change: Vec::new(),
             persist: Vec::new(),
-            source: "",
+            source,
             then: Then::Nothing,
         }
     }
 
-    pub(crate) fn error(id: &'static str, title: impl Into<String>) -> Finding {
-        Finding::new(id, Severity::Error, title)
+    pub(crate) fn error(problem: impl Into<Problem>, source: &'static str) -> Finding {
+        Finding::new(problem, Severity::Error, source)
     }
 
-    pub(crate) fn warning(id: &'static str, title: impl Into<String>) -> Finding {
-        Finding::new(id, Severity::Warning, title)
+    pub(crate) fn warning(problem: impl Into<Problem>, source: &'static str) -> Finding {
+        Finding::new(problem, Severity::Warning, source)
     }
 
-    pub(crate) fn note(id: &'static str, title: impl Into<String>) -> Finding {
-        Finding::new(id, Severity::Note, title)
+    pub(crate) fn note(problem: impl Into<Problem>, source: &'static str) -> Finding {
+        Finding::new(problem, Severity::Note, source)
     }
 
-    /// Adds a line of evidence, unless it is there already: several servers may include the same file.
-    pub(crate) fn evidence(mut self, line: impl Into<String>) -> Finding {
-        let evidence = line.into();
+    /// Adds evidence, unless it is there already: several servers may include the same file.
+    pub(crate) fn evidence(mut self, evidence: impl Into<Evidence>) -> Finding {
+        let evidence = evidence.into();
         if !self.evidence.contains(&evidence) {
             self.evidence.push(evidence);
         }
         self
     }
 
-    pub(crate) fn evidence_all(self, lines: impl IntoIterator<Item = String>) -> Finding {
-        lines.into_iter().fold(self, Finding::evidence)
-    }
-
-    pub(crate) fn why(mut self, why: impl Into<String>, source: &'static str) -> Finding {
-        self.why = why.into();
-        self.source = source;
-        self
+    pub(crate) fn evidence_all(
+        self,
+        all: impl IntoIterator<Item = impl Into<Evidence>>,
+    ) -> Finding {
+        all.into_iter().fold(self, Finding::evidence)
     }
 
     pub(crate) fn change(mut self, command: impl Into<String>) -> Finding {
@@ -134,14 +133,41 @@ impl Finding {
     }
 }
 
-/// Capacity that the settings allow, whatever the load to judge by.
+/// Capacity that the settings allow, whatever the load to judge by, and its calculation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Room {
-    /// The thing that is counted, for example "clients at once".
-    pub what: &'static str,
-    /// Number or rate that the settings allow.
-    pub amount: f64,
-    /// Calculation of the amount.
-    pub because: String,
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Room {
+    /// Clients at once.
+    Clients {
+        /// Number that the settings allow.
+        amount: u64,
+        /// Number of workers.
+        workers: u64,
+        /// Connections that each worker can have.
+        connections: u64,
+        /// True if the limit of descriptors allows no more connections, rather than worker_connections.
+        is_capped: bool,
+        /// Connections that a client takes.
+        connections_per_client: u64,
+    },
+    /// New connections to origin servers per second.
+    OriginConnections {
+        /// Rate that the settings allow.
+        amount: u64,
+        /// Local ports for outgoing connections.
+        ports: u64,
+        /// Addresses of origin servers.
+        origins: u64,
+        /// Seconds for which TIME_WAIT occupies a tuple.
+        held_s: f64,
+    },
+    /// Connections that a node of a cluster tracks.
+    TrackedConnections {
+        /// Number that kube-proxy's settings allow.
+        amount: u64,
+        /// The node and kube-proxy's settings.
+        #[serde(flatten)]
+        table: NodeTable,
+    },
 }

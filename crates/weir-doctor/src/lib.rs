@@ -13,17 +13,26 @@
 
 mod commands;
 pub mod configuration;
+mod evidence;
 mod examination;
 mod facts;
 mod finding;
 mod gather;
+mod problem;
 mod rules;
-mod text;
+mod shell;
 
+pub use evidence::{
+    Calculation, ClusterEvidence, Evidence, FileEvidence, HostEvidence, LocalPorts, NodeTable,
+};
 pub use examination::{Examination, FORMAT, examine, examine_cluster};
 pub use facts::{
-    Cgroup, Facts, LimitLine, Listener, LoadDemand, Process, Proxy, SysctlLine, UnitLimit, Unread,
+    Cgroup, Facts, FileLine, LimitOrigin, Listener, LoadDemand, Process, Proxy, Reading,
+    SysctlLine, UnitLimit, Unread,
 };
 pub use finding::{Finding, Room, Severity};
 pub use gather::{GatherError, Request, gather};
-pub use text::text;
+pub use problem::{
+    AdviceProblem, ClusterProblem, CpuProblem, DescriptorProblem, HttpProblem, PortProblem,
+    Problem, QueueProblem, SysctlFileProblem, TableProblem,
+};

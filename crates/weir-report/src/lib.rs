@@ -13,6 +13,7 @@
 //! replacing control characters ([`foreign`]) happens in the renderers only.
 
 pub mod csv;
+pub mod doctor;
 pub mod foreign;
 mod input;
 pub mod load;

@@ -8,6 +8,7 @@
 mod alone;
 mod answer;
 pub mod capacity;
+pub mod doctor;
 mod effects;
 pub mod growth;
 pub mod headline;

@@ -8,6 +8,29 @@ pub(crate) fn rate(value: f64) -> String {
     grouped(&format!("{value:.0}"))
 }
 
+/// Formats a rate with one decimal below 10, otherwise as a whole number: `0.2`, `470`.
+pub(crate) fn rounded_rate(per_second: f64) -> String {
+    if per_second >= 10.0 { count(per_second.round() as u64) } else { format!("{per_second:.1}") }
+}
+
+/// Formats a count with its noun: `1 worker`, `2 addresses`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    let plural = match number {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{plural}", count(number))
+}
+
+/// Formats a limit, of which `u64::MAX` means none: `1,024`, `unlimited`.
+pub(crate) fn limit(number: u64) -> String {
+    match number {
+        u64::MAX => "unlimited".to_owned(),
+        number => count(number),
+    }
+}
+
 /// Formats a count: `12,310`.
 pub(crate) fn count(value: u64) -> String {
     grouped(&value.to_string())
@@ -134,5 +157,18 @@ mod tests {
         ] {
             assert_eq!(with_unit(number, unit), text);
         }
+    }
+
+    #[test]
+    fn counts_have_separators_and_nouns_a_plural() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_048_576), "1,048,576");
+        assert_eq!(limit(u64::MAX), "unlimited");
+        assert_eq!(rounded_rate(0.25), "0.2");
+        assert_eq!(rounded_rate(470.4), "470");
+        assert_eq!(counted(1, "worker"), "1 worker");
+        assert_eq!(counted(2, "worker"), "2 workers");
+        assert_eq!(counted(2, "address"), "2 addresses");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::host;
 use super::processes::USUAL;
 use super::source::Source;
-use crate::facts::{Facts, LimitLine, SysctlLine, UnitLimit};
+use crate::facts::{Facts, FileLine, LimitOrigin, Reading, SysctlLine, UnitLimit};
 
 /// Folders that sysctl.d(5) searches. A file in an earlier folder hides files of the same name in later ones.
 const SYSCTL_FOLDERS: &[&str] = &[
@@ -50,7 +50,7 @@ fn sysctls(source: &mut Source, facts: &mut Facts) {
     if !linked && source.exists(conf) {
         lines(source, conf, conf, false, facts);
     }
-    source.looked(format!("sysctl files, {} assignments", facts.sysctl_lines.len()));
+    source.looked(Reading::SysctlFiles { assignments: facts.sysctl_lines.len() });
     let keys: Vec<String> = facts.sysctl_lines.iter().map(|l| l.key.clone()).collect();
     for key in keys.into_iter().filter(|key| !is_pattern(key)) {
         if !facts.sysctls.contains_key(&key)
@@ -119,7 +119,7 @@ fn limits(source: &mut Source, facts: &mut Facts) {
             let content = line.split('#').next().unwrap_or_default();
             let words: Vec<&str> = content.split_ascii_whitespace().collect();
             if words.get(2) == Some(&"nofile") {
-                facts.limit_lines.push(LimitLine {
+                facts.limit_lines.push(FileLine {
                     file: file.clone(),
                     line: number + 1,
                     text: words.join(" "),
@@ -127,7 +127,7 @@ fn limits(source: &mut Source, facts: &mut Facts) {
             }
         }
     }
-    source.looked("limits.conf files");
+    source.looked(Reading::LimitsConf);
 }
 
 /// Soft limit of descriptors that systemd gives services (DefaultLimitNOFILE= in systemd-system.conf(5)).
@@ -155,41 +155,40 @@ fn unit(source: &mut Source, facts: &mut Facts) {
     for folder in UNIT_FOLDERS.iter().rev() {
         files.extend(source.files(&format!("{folder}/{name}.d"), ".conf"));
     }
-    let unit_limit = soft_limit(source, &files, "LimitNOFILE=");
-    let (soft, evidence) = unit_limit.unwrap_or_else(|| {
-        let (soft, evidence) = default_limit(source);
-        (soft, format!("{name} has no LimitNOFILE; {evidence}"))
-    });
-    let limit = UnitLimit { unit: name, evidence: Some(evidence), soft };
-    source.looked(format!("the unit {}", limit.unit));
-    facts.unit_limit = Some(limit);
+    let (soft, origin) = match soft_limit(source, &files, "LimitNOFILE=") {
+        Some((soft, line)) => (soft, LimitOrigin::Unit(line)),
+        None => default_limit(source),
+    };
+    source.looked(Reading::Unit { name: name.clone() });
+    facts.unit_limit = Some(UnitLimit { unit: name, soft, origin });
 }
 
-/// Returns the soft limit of services that set none themselves (systemd-system.conf(5)), and its evidence.
-fn default_limit(source: &mut Source) -> (Option<u64>, String) {
+/// Returns the soft limit of services that set none themselves (systemd-system.conf(5)), and its origin.
+fn default_limit(source: &mut Source) -> (Option<u64>, LimitOrigin) {
     let mut files = vec!["/etc/systemd/system.conf".to_owned()];
     files.extend(source.files("/etc/systemd/system.conf.d", ".conf"));
-    soft_limit(source, &files, "DefaultLimitNOFILE=").unwrap_or_else(|| {
-        let default = format!("systemd's default is {SYSTEMD_SOFT}");
-        (Some(SYSTEMD_SOFT), default)
-    })
+    match soft_limit(source, &files, "DefaultLimitNOFILE=") {
+        Some((soft, line)) => (soft, LimitOrigin::Manager(line)),
+        None => (Some(SYSTEMD_SOFT), LimitOrigin::Default),
+    }
 }
 
-/// Returns the soft limit that the last line with this key sets (`None` if it is not a number), and `FILE:LINE` with
-/// the assignment.
-fn soft_limit(source: &mut Source, files: &[String], key: &str) -> Option<(Option<u64>, String)> {
+/// Returns the soft limit that the last line with this key sets (`None` if it is not a number), and that line.
+fn soft_limit(source: &mut Source, files: &[String], key: &str) -> Option<(Option<u64>, FileLine)> {
     let mut limit = None;
     for file in files {
         let text = source.text(file).unwrap_or_default();
         for (number, line) in text.lines().enumerate() {
-            let Some(value) = line.trim().strip_prefix(key) else {
+            let text = line.trim();
+            let Some(value) = text.strip_prefix(key) else {
                 continue;
             };
             let soft = match value.split(':').next().unwrap_or_default().trim() {
                 "infinity" => Some(u64::MAX),
                 number => number.parse().ok(),
             };
-            limit = Some((soft, format!("{file}:{}: {}", number + 1, line.trim())));
+            let (file, text) = (file.clone(), text.to_owned());
+            limit = Some((soft, FileLine { file, line: number + 1, text }));
         }
     }
     limit

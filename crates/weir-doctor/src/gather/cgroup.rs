@@ -2,7 +2,7 @@
 //! (Documentation/admin-guide/cgroup-v2.rst, Documentation/scheduler/sched-bwc.rst).
 
 use super::source::Source;
-use crate::facts::{Cgroup, Facts};
+use crate::facts::{Cgroup, Facts, Reading};
 
 /// Limits of version 1 above this value mean unlimited.
 const NO_LIMIT: u64 = 1 << 60;
@@ -23,7 +23,7 @@ pub(super) fn read(source: &mut Source, facts: &mut Facts) {
             tighten(source, &folder, &mut bounds);
         }
     }
-    source.looked("control group limits");
+    source.looked(Reading::ControlGroups);
     facts.cgroup = bounds;
 }
 

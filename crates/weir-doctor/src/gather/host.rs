@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::source::Source;
-use crate::facts::Facts;
+use crate::facts::{Facts, Reading};
 
 /// Names of the sysctls that the rules read.
 const SYSCTLS: &str = "fs.file-max, fs.nr_open, net.core.somaxconn, net.ipv4.ip_local_port_range, \
@@ -20,7 +20,7 @@ pub(super) fn read(source: &mut Source, facts: &mut Facts) {
             facts.sysctls.insert(name.to_owned(), value);
         }
     }
-    source.looked(format!("{} sysctls", facts.sysctls.len()));
+    source.looked(Reading::Sysctls { count: facts.sysctls.len() });
     counters(source, facts);
     facts.open_files = source
         .text("/proc/sys/fs/file-nr")
@@ -62,7 +62,7 @@ fn counters(source: &mut Source, facts: &mut Facts) {
     match source.text(&format!("{folder}/netstat")) {
         Some(text) => {
             facts.counters = group(&text, "TcpExt:");
-            source.looked("TcpExt counters since boot");
+            source.looked(Reading::Counters);
         }
         None => source.unread("TcpExt counters", format!("there is no {folder}/netstat")),
     }

@@ -12,9 +12,8 @@ use std::path::PathBuf;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::commands::quoted;
-use crate::facts::{Facts, Listener, LoadDemand};
-use crate::rules::counted;
+use crate::facts::{Facts, Listener, LoadDemand, Reading};
+use crate::shell::quoted;
 use source::Source;
 
 /// Selection of the host, proxy and files to examine.
@@ -61,8 +60,8 @@ pub enum GatherError {
     },
     /// More files or bytes are included than in any real configuration.
     #[error(
-        "{file}:{line}: more is included than {} or {} MiB in all",
-        counted(nginx::MOST_FILES as u64, "file"), nginx::MOST_BYTES >> 20
+        "{file}:{line}: more is included than 50,000 files or {} MiB in all",
+        nginx::MOST_BYTES >> 20
     )]
     TooMuch {
         /// Path of the file with the include.
@@ -152,7 +151,8 @@ pub fn gather(request: &Request) -> Result<Facts, GatherError> {
     if facts.proxy.is_none() && facts.configuration.is_some() && !has_limit {
         source.unread(
             "the descriptors of a worker",
-            "nginx does not run, has no unit, and sets no worker_rlimit_nofile: it will have those of the shell that starts it",
+            "nginx does not run, has no unit, and sets no worker_rlimit_nofile: \
+             it will have those of the shell that starts it",
         );
     }
     facts.looked_at = source.looked_at;
@@ -191,7 +191,7 @@ fn within_proxys_network(
     std::thread::scope(|scope| {
         scope.spawn(move || {
             match join_network(master) {
-                Ok(()) => source.looked("the proxy's own network namespace"),
+                Ok(()) => source.looked(Reading::Network),
                 Err(error) => source.unread(
                     "the proxy's network namespace",
                     format!(
@@ -221,7 +221,7 @@ fn listeners(source: &mut Source, facts: &mut Facts) {
     }
     match weir_host::listeners::listen_queues() {
         Ok(queues) => {
-            source.looked("listeners (sock_diag)");
+            source.looked(Reading::Listeners);
             facts.listeners = Some(
                 queues
                     .into_iter()

@@ -14,8 +14,7 @@ use super::processes::USUAL;
 use super::source::Source;
 use super::{GatherError, trust};
 use crate::configuration::{Configuration, Search, Statement};
-use crate::facts::{Facts, Proxy};
-use crate::rules::counted;
+use crate::facts::{Facts, Proxy, Reading};
 
 /// Maximum depth of includes: a file that includes itself would never end.
 const DEEPEST: usize = 16;
@@ -57,7 +56,8 @@ pub(super) fn read(
     for (what, why) in reader.unread {
         source.unread(what, why);
     }
-    source.looked(format!("{shown} ({})", counted(reader.files.len() as u64, "file")));
+    let files = reader.files.len();
+    source.looked(Reading::Configuration { file: shown.clone(), files });
     facts.configuration = Some(Configuration { file: shown, files: reader.files, statements });
     Ok(())
 }
@@ -92,7 +92,10 @@ fn version(source: &mut Source, proxy: Option<&mut Proxy>) -> Option<[u32; 3]> {
         return None;
     }
     let nginx = noted(source, weir_sut::find(ProxyKind::Nginx, Some(&program)))?;
-    source.looked(format!("{} -V: {}", nginx.program().display(), nginx.version()));
+    source.looked(Reading::Version {
+        program: nginx.program().display().to_string(),
+        version: nginx.version().to_owned(),
+    });
     let digits = nginx.version().rsplit('/').next().unwrap_or_default();
     let mut parts = digits.split(['.', ' ']).map_while(|part| part.parse().ok());
     Some([parts.next()?, parts.next()?, parts.next()?])

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::source::Source;
 use super::{GatherError, trust};
-use crate::facts::{Facts, Process, Proxy};
-use crate::rules::counted;
+use crate::facts::{Facts, Process, Proxy, Reading};
 
 /// Titles of nginx's master, of its workers, and of workers that have been replaced and are about to exit.
 const MASTER: &str = "nginx: master process";
@@ -43,10 +42,7 @@ pub(super) fn read(
     // Not a worker's: `worker_cpu_affinity` gives each of them a part.
     facts.cpus_allowed = allowed_cpus(source, master);
     let unit = find_unit(source, master);
-    source.looked(format!(
-        "nginx: master process {master}, {}",
-        counted(workers.len() as u64, "worker")
-    ));
+    source.looked(Reading::Processes { master, workers: workers.len() });
     let (prefix, file) = started_with(source, master);
     facts.proxy = Some(Proxy {
         master,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use weir_configuration::read_regular_below;
 
-use crate::facts::Unread;
+use crate::facts::{Reading, Unread};
 
 /// Maximum size of a file that is read, in bytes.
 const LONGEST: u64 = 4 << 20;
@@ -15,7 +15,7 @@ const LONGEST: u64 = 4 << 20;
 pub(super) struct Source {
     root: PathBuf,
     real: bool,
-    pub(super) looked_at: Vec<String>,
+    pub(super) looked_at: Vec<Reading>,
     pub(super) unread: Vec<Unread>,
 }
 
@@ -87,8 +87,8 @@ impl Source {
         self.path(path).exists()
     }
 
-    pub(super) fn looked(&mut self, what: impl Into<String>) {
-        self.looked_at.push(what.into());
+    pub(super) fn looked(&mut self, reading: Reading) {
+        self.looked_at.push(reading);
     }
 
     pub(super) fn unread(&mut self, what: impl Into<String>, why: impl Into<String>) {

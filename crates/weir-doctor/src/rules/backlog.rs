@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use super::numbers::{LONGEST_QUEUE, PAUSE_S};
+use super::rounded;
 use super::shape::Shape;
 use super::sources::{IP_SYSCTL, LISTEN, LISTEN_2};
-use super::{figure, rate, rounded};
 use crate::configuration::Statement;
-use crate::facts::{Listener, SysctlLine};
+use crate::evidence::{Calculation, Evidence, FileEvidence, HostEvidence};
+use crate::facts::Listener;
 use crate::finding::{Finding, Severity, Then};
+use crate::problem::QueueProblem;
 
 /// A listening address and its backlog.
 pub(super) struct Listen<'a> {
@@ -108,15 +110,6 @@ fn measured(shape: &Shape<'_>, listen: &Listen<'_>) -> Option<Listener> {
         .copied()
 }
 
-fn queue(listener: Listener) -> String {
-    format!(
-        "{} now: {} waiting, room for {} (sock_diag)",
-        listener.address,
-        figure(u64::from(listener.waiting)),
-        figure(u64::from(listener.backlog))
-    )
-}
-
 /// Returns the length of the queue now or, if that is unknown, the smaller of the backlog and somaxconn.
 fn effective(shape: &Shape<'_>, listen: &Listen<'_>) -> u64 {
     let somaxconn = shape.facts.sysctl("net.core.somaxconn").unwrap_or(u64::MAX);
@@ -188,41 +181,23 @@ fn raise_both(shape: &Shape<'_>, listens: &[Listen<'_>], finding: Finding) -> Fi
 fn capped(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let somaxconn = shape.facts.sysctl("net.core.somaxconn")?;
     let above: Vec<_> = listens.iter().filter(|one| one.asked > somaxconn).collect();
-    let most = above.iter().map(|one| one.asked).max()?;
-    let lines = shape.facts.winning_line("net.core.somaxconn");
+    let backlog = above.iter().map(|one| one.asked).max()?;
+    let evidence = above.iter().map(|one| {
+        if one.is_set {
+            return one.statement.into();
+        }
+        let listen = one.statement.place();
+        Evidence::from(FileEvidence::DefaultBacklog { listen, backlog: one.asked })
+    });
+    let raised = advised(shape, listens).max(backlog);
     Some(
-        Finding::warning("backlog-capped",
-            format!(
-                "a backlog of {} is capped at {} by net.core.somaxconn",
-                figure(most),
-                figure(somaxconn)
-            ),
-        )
-        .evidence_all(above.iter().map(|one| if one.is_set {
-
-
-one.statement.evidence()
-
-} else {
-
-
-format!("{} (backlog is {} unless set)", one.statement.evidence(), one.asked)
-
-}))
-        .evidence(format!("net.core.somaxconn = {somaxconn}"))
-        .evidence_all(lines.map(SysctlLine::evidence))
-        .evidence_all(above.iter().filter_map(|one| measured(shape, one)).map(queue))
-        .why(
-            "The accept queue holds the smaller of listen(2)'s backlog and somaxconn as it was when \
-             listen(2) was called. A connection that finds it full is dropped, and its client tries \
-             again after 1 s, 3 s, 7 s: a step in the response time that does not come from a slow proxy.",
-            LISTEN_2,
-        )
-        .change_sysctl(
-            "net.core.somaxconn",
-            &advised(shape, listens).max(most).to_string(),
-        )
-        .then(Then::Restart),
+        Finding::warning(QueueProblem::BacklogCapped { backlog, somaxconn }, LISTEN_2)
+            .evidence_all(evidence)
+            .evidence_all(shape.facts.live("net.core.somaxconn"))
+            .evidence_all(shape.facts.winning_line("net.core.somaxconn"))
+            .evidence_all(above.iter().filter_map(|one| measured(shape, one)))
+            .change_sysctl("net.core.somaxconn", &raised.to_string())
+            .then(Then::Restart),
     )
 }
 
@@ -231,118 +206,63 @@ fn inert(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let somaxconn = shape.facts.sysctl("net.core.somaxconn")?;
     let line = shape.facts.winning_line("net.core.somaxconn")?;
     let most = listens.iter().max_by_key(|one| one.asked)?;
-    if somaxconn <= most.asked {
+    let backlog = most.asked;
+    if somaxconn <= backlog {
         return None;
     }
-    let unset = shape.nginx_number("backlog")?;
+    let default_backlog = shape.nginx_number("backlog")?;
+    let listen = if most.is_set {
+        most.statement.into()
+    } else {
+        Evidence::from(FileEvidence::BacklogUnset { listen: most.statement.place(), backlog })
+    };
+    let problem = QueueProblem::SomaxconnInert { somaxconn, backlog, default_backlog };
     Some(
-        Finding::warning("somaxconn-inert",
-            format!(
-                "net.core.somaxconn {} does nothing: nginx listens with a backlog of {}",
-                figure(somaxconn),
-                figure(most.asked)
-            ),
-        )
-        .evidence(line.evidence())
-        .evidence(if most.is_set {
-
-
-most.statement.evidence()
-
-} else {
-
-
-format!(
-                "{}: backlog is not set: {}",
-                most.statement.evidence(),
-                most.asked
-            )
-
-})
-        .evidence_all(measured(shape, most).map(queue))
-        .why(
-            format!(
-                "The accept queue holds the smaller of the two. nginx asks for {unset} on Linux unless \
-                 its listen directive says backlog=, so raising somaxconn alone changes nothing above \
-                 {unset}."
-            ),
-            LISTEN,
-        )
-        .change_nginx(raise(listens, advised(shape, listens))),
+        Finding::warning(problem, LISTEN)
+            .evidence(line)
+            .evidence(listen)
+            .evidence_all(measured(shape, most))
+            .change_nginx(raise(listens, advised(shape, listens))),
     )
 }
 
 /// Reports a listener that was opened under other settings.
 fn not_in_force(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
-    let somaxconn = shape.facts.sysctl("net.core.somaxconn")?;
     let (listen, settings) = listens.iter().find_map(|one| Some((one, pending(shape, one)?)))?;
+    let queue = effective(shape, listen);
     Some(
-        Finding::warning("backlog-not-in-force",
-            format!(
-                "the running nginx still has room for {} connections, and its settings now say {}: restart it",
-                figure(effective(shape, listen)),
-                figure(settings)
-            ),
-        )
-        .evidence(listen.statement.evidence())
-        .evidence(format!("net.core.somaxconn = {somaxconn}"))
-        .evidence_all(measured(shape, listen).map(queue))
-        .why(
-            "listen(2) was called before the settings were changed, and a queue keeps the size that \
-             it was opened with.",
-            LISTEN_2,
-        )
-        .then(Then::Restart),
+        Finding::warning(QueueProblem::BacklogNotInForce { queue, settings }, LISTEN_2)
+            .evidence(listen.statement)
+            .evidence_all(shape.facts.live("net.core.somaxconn"))
+            .evidence_all(measured(shape, listen))
+            .then(Then::Restart),
     )
 }
 
 fn short(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
     let shortest =
         listens.iter().filter(|one| one.is_serving).min_by_key(|one| effective(shape, one))?;
-    let room = effective(shape, shortest);
-    let wanted = estimate_burst(shape, room);
+    let queue = effective(shape, shortest);
+    let burst = estimate_burst(shape, queue);
     let clients = shape.facts.asked.connections.unwrap_or(0);
-    if wanted.is_none() && pending(shape, shortest).is_some_and(|settings| settings >= clients) {
+    if burst.is_none() && pending(shape, shortest).is_some_and(|settings| settings >= clients) {
         // A restart is all that is missing, and another finding says so.
         return None;
     }
-    let (severity, title, reckoning) = match (wanted, shape.facts.asked.connections) {
-        (Some((per_second, burst)), _) => (
+    let (severity, calculation) = match burst {
+        Some((connections_per_second, connections)) => (
             Severity::Warning,
-            format!(
-                "the accept queue of {} is full after {:.0} ms at {} new connections/s",
-                figure(room),
-                room as f64 / per_second * 1e3,
-                rate(per_second)
-            ),
-            format!(
-                "{} connections/s × {PAUSE_S} s without an accept = {}",
-                rate(per_second),
-                figure(burst)
-            ),
+            Calculation::Burst { connections_per_second, pause_s: PAUSE_S, connections },
         ),
-        (None, Some(clients)) if clients > room => (
-            Severity::Note,
-            format!(
-                "{} clients that connect at once find room for {}",
-                figure(clients),
-                figure(room)
-            ),
-            format!("{} clients, for example when all reconnect after a restart", figure(clients)),
-        ),
-        _ => return None,
+        None if clients > queue => (Severity::Note, Calculation::Reconnection { clients }),
+        None => return None,
     };
-    let finding = Finding::new("backlog-short", severity, title)
-        .evidence(shortest.statement.evidence())
-        .evidence_all(measured(shape, shortest).map(queue))
-        .evidence(reckoning)
-        .why(
-            "Connections that come while no worker accepts wait in the accept queue; those beyond it \
-             are dropped, and their clients try again after 1 s. It holds the smaller of backlog= and \
-             net.core.somaxconn: raise both. A backlog bridges a burst; it does not make a worker \
-             accept faster.",
-            LISTEN_2,
-        );
+    let connections_per_second = burst.map(|(per_second, _)| per_second);
+    let problem = QueueProblem::BacklogShort { queue, connections_per_second, clients };
+    let finding = Finding::new(problem, severity, LISTEN_2)
+        .evidence(shortest.statement)
+        .evidence_all(measured(shape, shortest))
+        .evidence(calculation);
     Some(raise_both(shape, listens, finding))
 }
 
@@ -353,71 +273,42 @@ fn overflows(shape: &Shape<'_>, listens: &[Listen<'_>]) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::warning("listen-overflows",
-            format!(
-                "{} connections have found an accept queue full since boot",
-                figure(overflows)
+        Finding::warning(QueueProblem::ListenOverflows { overflows }, IP_SYSCTL)
+            .evidence(HostEvidence::ListenCounters { overflows, drops })
+            .evidence_all(listens.iter().filter_map(|one| measured(shape, one)))
+            .change(
+                "nstat -s ListenOverflows ListenDrops; sleep 10; nstat ListenOverflows ListenDrops",
             ),
-        )
-        .evidence(format!("TcpExt: ListenOverflows {overflows}, ListenDrops {drops}"))
-        .evidence_all(listens.iter().filter_map(|one| measured(shape, one)).map(queue))
-        .why(
-            "The counter covers all listeners in this network namespace since boot; check whether it still grows. Each such client waits at least 1 s for its next SYN. \
-             If the workers' CPUs are busy, add workers before you make the queue longer.",
-            IP_SYSCTL,
-        )
-        .change("nstat -s ListenOverflows ListenDrops; sleep 10; nstat ListenOverflows ListenDrops"),
     )
 }
 
 fn syn_queue(shape: &Shape<'_>) -> Option<Finding> {
-    let dropped = shape.facts.counters.get("TCPReqQFullDrop").copied()?;
+    const DROPS: &str = "TCPReqQFullDrop";
+    let dropped = shape.facts.counters.get(DROPS).copied()?;
     let cookies = shape.facts.sysctl("net.ipv4.tcp_syncookies")?;
-    let backlog = shape.facts.sysctl("net.ipv4.tcp_max_syn_backlog")?;
+    shape.facts.sysctl("net.ipv4.tcp_max_syn_backlog")?;
     if dropped == 0 && cookies != 0 {
         return None;
     }
-    let severity = match dropped {
-        0 => Severity::Note,
-        _ => Severity::Warning,
-    };
+    let severity = if dropped == 0 { Severity::Note } else { Severity::Warning };
     Some(
-        Finding::new(
-            "syn-queue-drops",
-            severity,
-            match dropped {
-                0 => "SYN cookies are off: a full SYN queue drops connections".to_owned(),
-                _ => format!("{} SYNs have been dropped by a full SYN queue", figure(dropped)),
-            },
-        )
-        .evidence(format!("TcpExt: TCPReqQFullDrop {dropped}"))
-        .evidence(format!("net.ipv4.tcp_syncookies = {cookies}"))
-        .evidence(format!("net.ipv4.tcp_max_syn_backlog = {backlog}"))
-        .why(
-            "Without SYN cookies, connections that are being opened are bounded by \
-             tcp_max_syn_backlog for each listener. With them a full queue is answered by cookies, \
-             and nobody is turned away.",
-            LISTEN_2,
-        )
-        .change_sysctl("net.ipv4.tcp_syncookies", "1"),
+        Finding::new(QueueProblem::SynQueueDrops { dropped }, severity, LISTEN_2)
+            .evidence(HostEvidence::Counter { name: DROPS, count: dropped })
+            .evidence_all(shape.facts.live("net.ipv4.tcp_syncookies"))
+            .evidence_all(shape.facts.live("net.ipv4.tcp_max_syn_backlog"))
+            .change_sysctl("net.ipv4.tcp_syncookies", "1"),
     )
 }
 
 fn aborts(shape: &Shape<'_>) -> Option<Finding> {
-    if shape.facts.sysctl("net.ipv4.tcp_abort_on_overflow")? == 0 {
+    const ABORT: &str = "net.ipv4.tcp_abort_on_overflow";
+    if shape.facts.sysctl(ABORT)? == 0 {
         return None;
     }
     Some(
-        Finding::note("abort-on-overflow",
-            "clients that find the accept queue full are reset at once",
-        )
-        .evidence("net.ipv4.tcp_abort_on_overflow = 1")
-        .evidence_all(shape.facts.winning_evidence("net.ipv4.tcp_abort_on_overflow"))
-        .why(
-            "By default such a client tries again and gets through once a burst is over; with this it \
-             sees \"Connection reset\".",
-            IP_SYSCTL,
-        )
-        .change_sysctl("net.ipv4.tcp_abort_on_overflow", "0"),
+        Finding::note(QueueProblem::AbortOnOverflow, IP_SYSCTL)
+            .evidence_all(shape.facts.live(ABORT))
+            .evidence_all(shape.facts.winning_line(ABORT))
+            .change_sysctl(ABORT, "0"),
     )
 }

@@ -10,10 +10,11 @@ use super::sources::{
     CONNTRACK, CPU_MANAGER, DISRUPTIONS, HOST_NETWORK, HPA, POD_CPU, POD_MEMORY, POD_QOS,
     POD_SYSCTLS, PROXY_MODES, VPA,
 };
-use super::{counted, figure};
-use crate::commands::quoted;
+use crate::evidence::{Calculation, ClusterEvidence, NodeTable};
 use crate::facts::LoadDemand;
 use crate::finding::{Finding, Room, Severity};
+use crate::problem::ClusterProblem;
+use crate::shell::quoted;
 
 /// The pods of a workload.
 struct Group<'a> {
@@ -46,11 +47,7 @@ pub(crate) fn all(facts: &ClusterFacts, asked: LoadDemand) -> Vec<Finding> {
 /// Returns the number of tracked connections that kube-proxy's settings allow on the smallest node.
 pub(crate) fn room(facts: &ClusterFacts) -> Option<Room> {
     let (node, settings, most) = smallest(facts)?;
-    Some(Room {
-        what: "tracked connections on a node",
-        amount: most as f64,
-        because: reckoning(node, settings),
-    })
+    Some(Room::TrackedConnections { amount: most, table: table(node, settings) })
 }
 
 impl Group<'_> {
@@ -87,37 +84,24 @@ fn sysctls(group: &Group<'_>) -> Vec<Finding> {
     let Some(pod) = pods.find(|pod| pod.reason.as_deref() == Some("SysctlForbidden")) else {
         return Vec::new();
     };
-    let set: Vec<String> =
-        pod.sysctls.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     let names: Vec<&str> = pod.sysctls.iter().map(|(name, _)| name.as_str()).collect();
+    let message = pod.message.clone().unwrap_or_else(|| "SysctlForbidden".to_owned());
     let node = group.nodes().find(|(one, _)| one.name == pod.name);
-    let allowed = node
-        .and_then(|(_, node)| Some((&node.name, node.allowed_sysctls.as_ref()?)))
-        .map(|(node, all)| {
-            if all.is_empty() {
-                format!("the kubelet of node {node} allows no others than the safe ones")
-            } else {
-                format!(
-                    "the kubelet of node {node} allows besides the safe ones: {}",
-                    all.join(", ")
-                )
-            }
-        });
+    let allowed = node.and_then(|(_, node)| {
+        let (node, allowed) = (node.name.clone(), node.allowed_sysctls.clone()?);
+        Some(ClusterEvidence::AllowedSysctls { node, allowed })
+    });
     let change = match group.workload.0 {
         "Deployment" | "DaemonSet" | "StatefulSet" => {
             group.kubectl(&format!("rollout undo {}", group.target()))
         }
         _ => group.kubectl(&format!("delete pod {}", quoted(&pod.name))),
     };
-    let mut finding = Finding::warning("sysctl-forbidden", format!("a node refuses pods of {} for their sysctls", group.name()))
-        .evidence(format!("pod {}: {}", pod.name, pod.message.as_deref().unwrap_or("SysctlForbidden")))
-        .evidence(format!("its security context: {}", set.join(", ")))
+    let problem = ClusterProblem::SysctlForbidden { workload: group.name() };
+    let mut finding = Finding::warning(problem, POD_SYSCTLS)
+        .evidence(ClusterEvidence::PodRefused { pod: pod.name.clone(), message })
+        .evidence(ClusterEvidence::PodSysctls { sysctls: pod.sysctls.clone() })
         .evidence_all(allowed)
-        .why(
-            "A kubelet starts a pod with a sysctl that is not on Kubernetes' list of safe ones only if its own configuration allows it. A pod that \
-             was refused is not tried again: its workload makes another one, which is refused as well.",
-            POD_SYSCTLS,
-        )
         .change(change);
     finding.persist.push(format!(
         "# in the kubelet's configuration of the nodes: allowedUnsafeSysctls: [{}]",
@@ -128,44 +112,35 @@ fn sysctls(group: &Group<'_>) -> Vec<Finding> {
 
 fn quality(group: &Group<'_>) -> Vec<Finding> {
     if let Some(pod) = find_class(group, "BestEffort") {
+        let problem = ClusterProblem::PodsBestEffort { workload: group.name() };
+        let target = group.target();
+        let words = format!("set resources {target} --requests=cpu=1,memory=512Mi");
         return vec![
-            Finding::warning("pods-best-effort", format!("{} asks for no CPU time", group.name()))
+            Finding::warning(problem, POD_QOS)
                 .evidence_all(list_requests(pod))
-                .why(
-                    "Without requests a pod has the smallest share of its node's CPU time as soon as others want any, and is evicted first. What a \
-                     trial measures is then what its neighbours leave.",
-                    POD_QOS,
-                )
-                .change(group.kubectl(&format!(
-                    "set resources {} --requests=cpu=1,memory=512Mi",
-                    group.target()
-                ))),
+                .change(group.kubectl(&words)),
         ];
     }
     let Some(pod) = find_class(group, "Burstable") else {
         return Vec::new();
     };
-    vec![
-        Finding::note("pods-burstable", format!("{} uses CPU time beyond its request where there is some", group.name()))
-            .evidence_all(list_requests(pod))
-            .why(
-                "Only the request is the pod's own. What it uses above that is what others on the node leave, today and tomorrow. With requests equal to \
-                 limits (class Guaranteed) trials can be repeated, at the price of the limit.",
-                POD_QOS,
-            ),
-    ]
+    let problem = ClusterProblem::PodsBurstable { workload: group.name() };
+    vec![Finding::note(problem, POD_QOS).evidence_all(list_requests(pod))]
 }
 
 fn find_class<'a>(group: &Group<'a>, class: &str) -> Option<&'a PodFacts> {
     group.pods.iter().copied().find(|pod| pod.qos.as_deref() == Some(class))
 }
 
-fn list_requests(pod: &PodFacts) -> Vec<String> {
-    let qos = format!("pod {}: QoS class {}", pod.name, pod.qos.as_deref().unwrap_or_default());
-    let containers = pod.containers.iter().map(|one| {
-        let [request, limit] = [one.cpu_request, one.cpu_limit]
-            .map(|value| value.map_or("none".to_owned(), |cpus| format!("{cpus} CPUs")));
-        format!("container {}: request {request}, limit {limit}", one.name)
+fn list_requests(pod: &PodFacts) -> Vec<ClusterEvidence> {
+    let qos = ClusterEvidence::QosClass {
+        pod: pod.name.clone(),
+        class: pod.qos.clone().unwrap_or_default(),
+    };
+    let containers = pod.containers.iter().map(|one| ClusterEvidence::CpuRequest {
+        container: one.name.clone(),
+        request: one.cpu_request,
+        limit: one.cpu_limit,
     });
     std::iter::once(qos).chain(containers).collect()
 }
@@ -174,108 +149,94 @@ fn cpu_limit(group: &Group<'_>) -> Vec<Finding> {
     let Some(pod) = group.pods.first() else {
         return Vec::new();
     };
-    let limited = pod.containers.iter().filter_map(|one| Some((one, one.cpu_limit?)));
-    limited.map(|(one, cpus)| {
-        let title = format!(
-            "container {} of {} stands still when it has used {cpus} CPUs' worth of time",
-            one.name,
-            group.name()
-        );
-        let severity = if cpus < 1.0 { Severity::Warning } else { Severity::Note };
-        Finding::new("cpu-limited", severity, title)
-            .evidence(format!("pod {}, container {}: limits.cpu {cpus}", pod.name, one.name))
-            .why(
-                "The limit is counted in periods of 100 ms. Threads that use it up together, even in the first 10 ms, wait for the next period: tens of \
-                 milliseconds of latency on an idle machine. Below one CPU this happens to a single busy thread. A capacity is then that of the limit.",
-                POD_CPU,
-            )
-    }).collect()
+    let limited = pod.containers.iter().filter_map(|one| Some((one.name.clone(), one.cpu_limit?)));
+    limited
+        .map(|(container, cpus)| {
+            let severity = if cpus < 1.0 { Severity::Warning } else { Severity::Note };
+            let problem = ClusterProblem::CpuLimited {
+                workload: group.name(),
+                container: container.clone(),
+                cpus,
+            };
+            let pod = pod.name.clone();
+            Finding::new(problem, severity, POD_CPU).evidence(ClusterEvidence::CpuLimit {
+                pod,
+                container,
+                cpus,
+            })
+        })
+        .collect()
 }
 
 /// Reports CPUs that are shared with others. Judges by the CPUs that containers really have or, if those could not be
 /// read, by the kubelet's policy.
 fn cpu_manager(group: &Group<'_>) -> Vec<Finding> {
-    let shared = group.nodes().find_map(of_cpus).or_else(|| {
-        find_policy(group, "none", true)
-            .map(|(pod, node)| {
-                format!("{}; its CPUs could not be read in it", describe_policy(pod, node))
-            })
-    }).map(|evidence| {
-        Finding::note("cpus-not-pinned", format!("{} has whole CPUs, but none of its own", group.name()))
-            .evidence(evidence)
-            .why(
-                "The kubelet's policy `none` lets pods run on all CPUs of the node and move between them. With `static`, a Guaranteed pod with whole \
-                 CPUs that starts under it has them to itself; that takes a restart of the kubelet.",
-                CPU_MANAGER,
-            )
+    let evidence = group.nodes().find_map(of_cpus).or_else(|| {
+        let (pod, node, policy) = find_policy(group, "none", true)?;
+        Some(ClusterEvidence::CpuManagerOnly { pod, node, policy })
     });
-    let unused = find_policy(group, "static", false).map(|(pod, node)| {
-        Finding::note("cpus-not-exclusive", format!("{} shares CPUs on a node that could give it its own", group.name()))
-            .evidence(describe_policy(pod, node))
-            .why(
-                "The policy `static` gives CPUs only to Guaranteed pods that ask for whole ones. Others share what these leave.",
-                CPU_MANAGER,
-            )
+    let shared = evidence.map(|evidence| {
+        let problem = ClusterProblem::CpusNotPinned { workload: group.name() };
+        Finding::note(problem, CPU_MANAGER).evidence(evidence)
+    });
+    let unused = find_policy(group, "static", false).map(|(pod, node, policy)| {
+        let problem = ClusterProblem::CpusNotExclusive { workload: group.name() };
+        Finding::note(problem, CPU_MANAGER).evidence(ClusterEvidence::CpuManager {
+            pod,
+            node,
+            policy,
+        })
     });
     shared.into_iter().chain(unused).collect()
 }
 
-fn find_policy<'a>(
-    group: &'a Group<'_>,
+/// Returns a pod, its node and this policy of the node's kubelet, by which the pod is judged.
+fn find_policy(
+    group: &Group<'_>,
     policy: &str,
     has_whole: bool,
-) -> Option<(&'a PodFacts, &'a NodeFacts)> {
-    group.nodes().find(|(pod, node)| {
+) -> Option<(String, String, String)> {
+    let (pod, node) = group.nodes().find(|(pod, node)| {
         let is_read = pod.containers.iter().any(|one| one.cpus.is_some());
         let is_whole = pod.may_have_own_cpus();
         !is_read && node.cpu_manager.as_deref() == Some(policy) && is_whole == has_whole
-    })
-}
-
-fn describe_policy(pod: &PodFacts, node: &NodeFacts) -> String {
-    let policy = node.cpu_manager.as_deref().unwrap_or_default();
-    format!("pod {} on node {}: cpuManagerPolicy {policy}", pod.name, node.name)
+    })?;
+    Some((pod.name.clone(), node.name.clone(), policy.to_owned()))
 }
 
 /// Returns evidence of a container that shares CPUs with others: it may run on more CPUs than it requests, or on all of
 /// its node, unless the kubelet gives it exclusive ones.
-fn of_cpus((pod, node): (&PodFacts, &NodeFacts)) -> Option<String> {
+fn of_cpus((pod, node): (&PodFacts, &NodeFacts)) -> Option<ClusterEvidence> {
     let is_static = node.cpu_manager.as_deref() == Some("static");
-    let mut containers = pod.containers.iter().filter_map(|one| {
-        let (cpus, whole) = (one.cpus.as_ref()?, one.whole_cpus()?);
+    pod.containers.iter().find_map(|one| {
+        let (cpus, request) = (one.cpus.clone()?, one.whole_cpus()?);
         let count = cpus.cpus().len() as f64;
-        (count > whole || (!is_static && node.cpus == Some(count))).then(|| {
-            format!(
-                "pod {} on node {}: container {} may run on CPUs {cpus} (Cpus_allowed_list) and asks for {whole}; cpuManagerPolicy {}",
-                pod.name,
-                node.name,
-                one.name,
-                node.cpu_manager.as_deref().unwrap_or("not known")
-            )
+        let is_shared = count > request || (!is_static && node.cpus == Some(count));
+        is_shared.then(|| ClusterEvidence::ContainerCpus {
+            pod: pod.name.clone(),
+            node: node.name.clone(),
+            container: one.name.clone(),
+            cpus,
+            request,
+            policy: node.cpu_manager.clone(),
         })
-    });
-    containers.next()
+    })
 }
 
 fn memory(group: &Group<'_>) -> Vec<Finding> {
-    let killed = group
-        .pods
-        .iter()
-        .flat_map(|pod| pod.containers.iter().map(move |one| (pod, one)))
-        .filter(|(_, one)| one.was_killed_for_memory);
-    killed.map(|(pod, one)| {
-        let limit = one
-            .memory_limit
-            .map(|bytes| format!("limits.memory {} MiB", figure(bytes as u64 >> 20)));
-        Finding::warning("killed-for-memory", format!("container {} of {} was killed because it needed more memory", one.name, group.name()))
-            .evidence(format!("pod {}: its last end was OOMKilled", pod.name))
-            .evidence_all(limit)
-            .why(
-                "The kernel kills a container that goes beyond its limit, with all connections that it holds. Connections, buffers and workers are what a \
-                 proxy's memory grows with.",
-                POD_MEMORY,
-            )
-    }).take(1).collect()
+    let mut containers =
+        group.pods.iter().flat_map(|pod| pod.containers.iter().map(move |one| (pod, one)));
+    let Some((pod, one)) = containers.find(|(_, one)| one.was_killed_for_memory) else {
+        return Vec::new();
+    };
+    let problem =
+        ClusterProblem::KilledForMemory { workload: group.name(), container: one.name.clone() };
+    let limit = one.memory_limit.map(|bytes| ClusterEvidence::MemoryLimit { bytes: bytes as u64 });
+    vec![
+        Finding::warning(problem, POD_MEMORY)
+            .evidence(ClusterEvidence::KilledForMemory { pod: pod.name.clone() })
+            .evidence_all(limit),
+    ]
 }
 
 fn scaled(group: &Group<'_>) -> Vec<Finding> {
@@ -287,20 +248,18 @@ fn scaled(group: &Group<'_>) -> Vec<Finding> {
 }
 
 fn judge_scaler(group: &Group<'_>, one: &Scaler) -> Option<Finding> {
+    let workload = group.name();
+    let name = one.name.clone();
     match &one.does {
         Scaling::Replicas { least, most } if least < most => {
-            let count = group.pods.len();
-            let patch = format!(r#"{{"spec":{{"minReplicas":{count},"maxReplicas":{count}}}}}"#);
+            let pods = group.pods.len();
+            let patch = format!(r#"{{"spec":{{"minReplicas":{pods},"maxReplicas":{pods}}}}}"#);
             let words =
                 format!("patch horizontalpodautoscaler {} --patch '{patch}'", quoted(&one.name));
+            let (least, most) = (*least, *most);
             Some(
-                Finding::warning("autoscaled", format!("the number of pods of {} follows the load", group.name()))
-                    .evidence(format!("HorizontalPodAutoscaler {}: {least} to {most} pods; now {count}", one.name))
-                    .why(
-                        "A load test is what an autoscaler waits for: pods come and go during a trial, and arms are measured with different numbers of \
-                         them. Keep the number for the time of the study, and put it back afterwards.",
-                        HPA,
-                    )
+                Finding::warning(ClusterProblem::Autoscaled { workload }, HPA)
+                    .evidence(ClusterEvidence::PodAutoscaler { name, least, most, pods })
                     .change(group.kubectl(&words)),
             )
         }
@@ -311,13 +270,8 @@ fn judge_scaler(group: &Group<'_>, one: &Scaler) -> Option<Finding> {
                 quoted(&one.name)
             );
             Some(
-                Finding::warning("vertically-autoscaled", format!("requests of {} follow the load", group.name()))
-                    .evidence(format!("VerticalPodAutoscaler {}: updateMode {mode}", one.name))
-                    .why(
-                        "It evicts pods, or resizes them, as soon as a load changes what it recommends: connections are lost in a trial, and the pods \
-                         afterwards are others.",
-                        VPA,
-                    )
+                Finding::warning(ClusterProblem::VerticallyAutoscaled { workload }, VPA)
+                    .evidence(ClusterEvidence::VerticalAutoscaler { name, mode: mode.clone() })
                     .change(group.kubectl(&words)),
             )
         }
@@ -332,21 +286,18 @@ fn disrupted(group: &Group<'_>) -> Vec<Finding> {
     if !matches!(group.workload.0, "Deployment" | "StatefulSet" | "ReplicaSet") {
         return Vec::new();
     }
-    let finding = match budgets.iter().find(|one| group.pods.iter().any(|pod| one.pods.contains(&pod.name))) {
-        None => Finding::note("no-disruption-budget", format!("nothing keeps all pods of {} from being evicted at once", group.name()))
-            .evidence(format!("no PodDisruptionBudget of namespace {} is about its {}", group.facts.namespace, counted(group.pods.len() as u64, "pod")))
-            .why(
-                "Whoever drains a node, as autoscalers of nodes do when a load ends, evicts its pods; a trial that goes on loses its proxy.",
-                DISRUPTIONS,
-            ),
+    let workload = group.name();
+    let of_pods =
+        budgets.iter().find(|one| group.pods.iter().any(|pod| one.pods.contains(&pod.name)));
+    let finding = match of_pods {
+        None => Finding::note(ClusterProblem::NoDisruptionBudget { workload }, DISRUPTIONS)
+            .evidence(ClusterEvidence::NoBudget {
+                namespace: group.facts.namespace.clone(),
+                pods: group.pods.len(),
+            }),
         Some(budget) if budget.allowed <= 0 => {
-            Finding::note("evictions-refused", format!("no pod of {} may be evicted", group.name()))
-                .evidence(format!("PodDisruptionBudget {}: disruptionsAllowed 0", budget.name))
-                .why(
-                    "Trials are safe from evictions, but whoever drains a node waits for as long as that is so. Roll-outs of the workload itself are not \
-                     held up by budgets.",
-                    DISRUPTIONS,
-                )
+            Finding::note(ClusterProblem::EvictionsRefused { workload }, DISRUPTIONS)
+                .evidence(ClusterEvidence::Budget { name: budget.name.clone() })
         }
         Some(_) => return Vec::new(),
     };
@@ -357,15 +308,9 @@ fn host_network(group: &Group<'_>) -> Vec<Finding> {
     let Some(pod) = group.pods.iter().find(|pod| pod.has_host_network) else {
         return Vec::new();
     };
-    vec![
-        Finding::note("host-network", format!("{} has the network of its nodes", group.name()))
-            .evidence(format!("pod {}: hostNetwork true", pod.name))
-            .why(
-                "Its net.* settings, its local ports and its table of connections are the node's, shared with everything that runs there; a pod's \
-                 sysctls cannot change them, and no two such pods can listen at one port of a node.",
-                HOST_NETWORK,
-            ),
-    ]
+    let problem = ClusterProblem::HostNetwork { workload: group.name() };
+    let evidence = ClusterEvidence::HostNetwork { pod: pod.name.clone() };
+    vec![Finding::note(problem, HOST_NETWORK).evidence(evidence)]
 }
 
 /// Returns the node that may track the fewest connections, and how many; `None` if kube-proxy sets no number.
@@ -384,38 +329,29 @@ fn smallest(facts: &ClusterFacts) -> Option<(&NodeFacts, &KubeProxy, u64)> {
         .min_by_key(|(.., most)| *most)
 }
 
-fn reckoning(node: &NodeFacts, settings: &KubeProxy) -> String {
-    format!(
-        "node {}: {} CPUs × maxPerCore {}, at least {} (kube-proxy)",
-        node.name,
-        node.cpus.unwrap_or_default(),
-        figure(settings.conntrack_for_each_cpu),
-        figure(settings.conntrack_at_least)
-    )
+fn table(node: &NodeFacts, settings: &KubeProxy) -> NodeTable {
+    NodeTable {
+        node: node.name.clone(),
+        cpus: node.cpus.unwrap_or_default(),
+        for_each_cpu: settings.conntrack_for_each_cpu,
+        at_least: settings.conntrack_at_least,
+    }
 }
 
 fn tracked(facts: &ClusterFacts, asked: LoadDemand) -> Option<Finding> {
     let (node, settings, most) = smallest(facts)?;
     let open = asked.connections.unwrap_or(0) * 2;
-    let closed = asked.connections_per_second.unwrap_or(0.0) * TRACKED_AFTER_CLOSE_S;
-    let needed = open + closed as u64;
+    let held_s = TRACKED_AFTER_CLOSE_S;
+    let closed = (asked.connections_per_second.unwrap_or(0.0) * held_s) as u64;
+    let needed = open + closed;
     if needed <= most {
         return None;
     }
     let edit = kubectl(facts, "kube-system", "edit configmap kube-proxy");
     Some(
-        Finding::error("node-conntrack-too-small", format!("a node tracks {} connections, and the load needs {}", figure(most), figure(needed)))
-            .evidence(reckoning(node, settings))
-            .evidence(format!(
-                "the load: {} for clients and the proxy's own to backends, {} that were closed in the last {TRACKED_AFTER_CLOSE_S:.0} s",
-                figure(open),
-                figure(closed as u64)
-            ))
-            .why(
-                "Netfilter keeps an entry for each connection that passes a node, and for a closed one until TIME_WAIT is over. When the table is full, \
-                 packets of new connections are dropped without an answer. If the proxy's pods are on several nodes, each has its share.",
-                CONNTRACK,
-            )
+        Finding::error(ClusterProblem::NodeConntrackTooSmall { most, needed }, CONNTRACK)
+            .evidence(ClusterEvidence::NodeTable(table(node, settings)))
+            .evidence(Calculation::NodeConnections { open, closed, held_s })
             .change(format!("{edit}   # conntrack: {{min: {}}}", needed.next_power_of_two()))
             .change(kubectl(facts, "kube-system", "rollout restart daemonset/kube-proxy")),
     )
@@ -423,13 +359,9 @@ fn tracked(facts: &ClusterFacts, asked: LoadDemand) -> Option<Finding> {
 
 fn mode(facts: &ClusterFacts) -> Option<Finding> {
     let settings = facts.kube_proxy.as_ref().filter(|it| it.mode == "iptables")?;
+    let mode = settings.mode.clone();
     Some(
-        Finding::note("kube-proxy-iptables", "the first packet of each connection to a Service passes a list of rules")
-            .evidence(format!("kube-proxy: mode {}", settings.mode))
-            .why(
-                "In this mode the list grows with the number of Services, and so does the time to open a connection; kept connections do not pay it. \
-                 The mode nftables looks a Service up in a map.",
-                PROXY_MODES,
-            ),
+        Finding::note(ClusterProblem::KubeProxyIptables, PROXY_MODES)
+            .evidence(ClusterEvidence::KubeProxyMode { mode }),
     )
 }

@@ -1,13 +1,15 @@
 //! Limits of connections and descriptors: of a worker, a process and the host.
 
 use super::numbers::OF_ITS_OWN;
+use super::rounded;
 use super::shape::Shape;
 use super::sources::{CORE, FS_SYSCTL, LIMITS_CONF, RLIMIT};
-use super::{counted, figure, limit, rounded};
-use crate::commands::quoted;
 use crate::configuration::Statement;
-use crate::facts::LimitLine;
+use crate::evidence::{Calculation, Evidence, FileEvidence, HostEvidence};
+use crate::facts::FileLine;
 use crate::finding::{Finding, Room, Then};
+use crate::problem::DescriptorProblem;
+use crate::shell::quoted;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(worker_connections(shape));
@@ -27,27 +29,20 @@ pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
         None => connections,
     };
     let per = shape.connections_per_client();
-    let capped = if usable < connections {
-        " (worker_connections, capped by the descriptors)"
-    } else {
-        " (worker_connections)"
-    };
-    Some(Room {
-        what: "clients at once",
-        amount: (workers.saturating_mul(usable) / per) as f64,
-        because: format!(
-            "{} × {}{capped} / {per} per client",
-            counted(workers, "worker"),
-            figure(usable)
-        ),
+    Some(Room::Clients {
+        amount: workers.saturating_mul(usable) / per,
+        workers,
+        connections: usable,
+        is_capped: usable < connections,
+        connections_per_client: per,
     })
 }
 
 fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
     let clients = shape.facts.asked.connections?;
-    let (workers, each) = (shape.workers?.max(1), shape.worker_connections?);
+    let (workers, connections) = (shape.workers?.max(1), shape.worker_connections?);
     let needed = clients.checked_mul(shape.connections_per_client())?;
-    if workers.saturating_mul(each) >= needed {
+    if workers.saturating_mul(connections) >= needed {
         return None;
     }
     let value = rounded(needed.div_ceil(workers));
@@ -62,30 +57,13 @@ fn worker_connections(shape: &Shape<'_>) -> Option<Finding> {
         )),
         _ => None,
     };
-    let evidence = shape.said("worker_connections", set);
-    let title = format!(
-        "nginx has room for {} clients, {} are needed",
-        figure(workers.saturating_mul(each) / shape.connections_per_client()),
-        figure(clients)
-    );
+    let room = workers.saturating_mul(connections) / shape.connections_per_client();
+    let problem = DescriptorProblem::WorkerConnectionsTooFew { room, clients };
     Some(
-        Finding::error("worker-connections-too-few", title)
-        .evidence(evidence)
-        .evidence(format!(
-            "{} × {} = {} connections; {} clients take {}",
-            counted(workers, "worker"),
-            figure(each),
-            figure(workers.saturating_mul(each)),
-            figure(clients),
-            figure(needed)
-        ))
-        .why(
-            "A worker counts every connection against worker_connections, those to origin servers and \
-             to FastCGI, uwsgi, SCGI and memcached too: a client whose request is being answered takes two. When \
-             connections run out a worker stops accepting, and clients wait in the accept queue.",
-            CORE,
-        )
-        .change_nginx(change),
+        Finding::error(problem, CORE)
+            .evidence(shape.setting("worker_connections", set))
+            .evidence(Calculation::WorkerConnections { workers, connections, clients, needed })
+            .change_nginx(change),
     )
 }
 
@@ -133,19 +111,20 @@ fn raised(finding: Finding, shape: &Shape<'_>) -> Finding {
     let wanted = needed_each(shape).unwrap_or(0);
     let set = shape.configuration.and_then(|all| all.main("worker_rlimit_nofile"));
     let value = rounded(wanted.max(set.and_then(Statement::number).unwrap_or(0)));
-    let evidence = format!("/proc/{pid}/limits: hard limit {}", limit(hard));
-    finding.evidence(evidence).change(match &proxy.unit {
+    finding.evidence(HostEvidence::HardLimit { pid, hard }).change(match &proxy.unit {
         Some(unit) if !proxy.own_root => format!(
             "# systemctl edit {}: LimitNOFILE={value} below [Service], then restart it",
             quoted(unit)
         ),
         _ if proxy.own_root => format!(
-            "# start the container of process {} with a limit of {value} open files (docker run --ulimit \
-             nofile={value}; a pod has that of its container runtime), or with the capability SYS_RESOURCE",
+            "# start the container of process {} with a limit of {value} open files \
+             (docker run --ulimit nofile={value}; a pod has that of its container runtime), \
+             or with the capability SYS_RESOURCE",
             proxy.master
         ),
         _ => format!(
-            "# start nginx (process {}) with a hard limit of {value} open files: ulimit -Hn {value}, as root",
+            "# start nginx (process {}) with a hard limit of {value} open files: \
+             ulimit -Hn {value}, as root",
             proxy.master
         ),
     })
@@ -153,78 +132,46 @@ fn raised(finding: Finding, shape: &Shape<'_>) -> Finding {
 
 fn nofile(shape: &Shape<'_>) -> Option<Finding> {
     let needed = needed_each(shape)?;
-    let (soft, evidence) = shape.nofile()?;
-    if soft >= needed {
+    let (limit, evidence) = shape.nofile()?;
+    if limit >= needed {
         return None;
     }
-    let finding = Finding::error("descriptors-too-few",
-        format!(
-            "a worker may open {} descriptors and would need {}",
-            figure(soft),
-            figure(needed)
-        ),
-    )
-    .evidence(evidence)
-    .evidence(format!(
-        "{} clients × 2 descriptors / {} + {OF_ITS_OWN} of its own = {}",
-        figure(shape.facts.asked.connections?),
-        counted(shape.workers?, "worker"),
-        figure(needed)
-    ))
-    .why(
-        "Every connection takes a descriptor, and so does every file that is sent. Above the soft \
-         limit accept(2) and socket(2) fail: \"Too many open files\". nginx sets its workers' limit \
-         to worker_rlimit_nofile, whatever the shell or the unit gave it, if it is privileged to.",
-        RLIMIT,
-    );
+    let finding = Finding::error(DescriptorProblem::DescriptorsTooFew { limit, needed }, RLIMIT)
+        .evidence(evidence)
+        .evidence(Calculation::Descriptors {
+            clients: shape.facts.asked.connections?,
+            workers: shape.workers?,
+            of_its_own: OF_ITS_OWN,
+            needed,
+        });
     Some(raised(finding, shape))
 }
 
 fn above_nofile(shape: &Shape<'_>) -> Option<Finding> {
     let connections = shape.worker_connections?;
-    let (soft, evidence) = shape.nofile()?;
+    let (limit, evidence) = shape.nofile()?;
     let set = shape.configuration?.events("worker_connections");
-    if connections <= soft {
+    if connections <= limit {
         return None;
     }
-    let setting = shape.said("worker_connections", set);
-    let title = format!(
-        "worker_connections {} cannot be reached: a worker has {} descriptors",
-        figure(connections),
-        figure(soft)
-    );
-    let finding = Finding::warning("worker-connections-above-descriptors", title)
-        .evidence(setting)
-        .evidence(evidence)
-        .why(
-            "Every connection takes a descriptor. nginx starts with no more than a warning; connections above the limit cannot be opened.",
-            CORE,
-        );
+    let problem = DescriptorProblem::WorkerConnectionsAboveDescriptors { connections, limit };
+    let finding = Finding::warning(problem, CORE)
+        .evidence(shape.setting("worker_connections", set))
+        .evidence(evidence);
     Some(raised(finding, shape))
 }
 
 fn not_taken(shape: &Shape<'_>) -> Option<Finding> {
-    let set = shape.configuration?.main("worker_rlimit_nofile")?;
+    let directive = shape.configuration?.main("worker_rlimit_nofile")?;
     shape.facts.proxy.as_ref()?;
-    let (soft, evidence) = shape.nofile()?;
-    let wanted = set.number()?;
-    if soft >= wanted {
+    let (limit, evidence) = shape.nofile()?;
+    let set = directive.number()?;
+    if limit >= set {
         return None;
     }
-    let title = format!(
-        "worker_rlimit_nofile {} is not in force: workers have {}",
-        figure(wanted),
-        figure(soft)
-    );
-    let finding = Finding::warning("rlimit-not-taken", title)
-        .evidence(set.evidence())
-        .evidence(evidence)
-        .why(
-            "Either nginx has not been reloaded since, or it may not raise its hard limit \
-             (CAP_SYS_RESOURCE, which containers often lack): then it logs an alert \
-             \"setrlimit(RLIMIT_NOFILE) failed\" and keeps the limit that it had.",
-            RLIMIT,
-        );
+    let finding = Finding::warning(DescriptorProblem::RlimitNotTaken { set, limit }, RLIMIT)
+        .evidence(directive)
+        .evidence(evidence);
     Some(if hard_limit(shape).is_some() {
         raised(finding, shape)
     } else {
@@ -234,58 +181,39 @@ fn not_taken(shape: &Shape<'_>) -> Option<Finding> {
 
 fn above_nr_open(shape: &Shape<'_>) -> Option<Finding> {
     let nr_open = shape.facts.sysctl("fs.nr_open")?;
-    let set =
+    let directive =
         shape.configuration.and_then(|configuration| configuration.main("worker_rlimit_nofile"));
     let unit = shape.facts.unit_limit.as_ref();
-    let (wanted, evidence) = match (set, unit) {
-        (Some(set), _) if set.number()? > nr_open => (set.number()?, set.evidence()),
+    let (set, evidence): (u64, Evidence) = match (directive, unit) {
+        (Some(directive), _) if directive.number()? > nr_open => {
+            (directive.number()?, directive.into())
+        }
         (_, Some(unit)) if unit.soft? > nr_open && unit.soft? != u64::MAX => {
-            (unit.soft?, unit.evidence.clone()?)
+            (unit.soft?, FileEvidence::UnitLimit(unit.clone()).into())
         }
         _ => return None,
     };
-    let title = format!(
-        "a limit of {} descriptors is refused: fs.nr_open is {}",
-        figure(wanted),
-        figure(nr_open)
-    );
     Some(
-        Finding::warning("descriptors-above-nr-open", title)
-        .evidence(evidence)
-        .evidence(format!("fs.nr_open = {nr_open}"))
-        .why(
-            "fs.nr_open is the most that any process may have, including root's: setrlimit(2) fails above \
-             it, and the process keeps the limit that it had.",
-            FS_SYSCTL,
-        )
-        .change_sysctl("fs.nr_open", &rounded(wanted).to_string()),
+        Finding::warning(DescriptorProblem::DescriptorsAboveNrOpen { set, nr_open }, FS_SYSCTL)
+            .evidence(evidence)
+            .evidence_all(shape.facts.live("fs.nr_open"))
+            .change_sysctl("fs.nr_open", &rounded(set).to_string()),
     )
 }
 
 fn file_max(shape: &Shape<'_>) -> Option<Finding> {
     let most = shape.facts.sysctl("fs.file-max")?;
-    let open = shape.facts.open_files?;
-    let needed = shape.facts.asked.connections?.checked_mul(2)?;
-    if most >= needed.saturating_add(open) {
+    let files = shape.facts.open_files?;
+    let needed = shape.facts.asked.connections?.checked_mul(2)?.saturating_add(files);
+    if most >= needed {
         return None;
     }
     Some(
-        Finding::error("file-max-too-low",
-            format!(
-                "the host may open {} files and would need {}",
-                figure(most),
-                figure(needed + open)
-            ),
-        )
-        .evidence(format!("fs.file-max = {most}"))
-        .evidence(format!("fs.file-nr: {} open now", figure(open)))
-        .evidence_all(shape.facts.winning_evidence("fs.file-max"))
-        .why(
-            "fs.file-max bounds all processes of the host together, containers included: it belongs \
-             to no namespace. Processes with CAP_SYS_ADMIN are exempt, nginx's workers are not.",
-            FS_SYSCTL,
-        )
-        .change_sysctl("fs.file-max", &rounded(2 * (needed + open)).to_string()),
+        Finding::error(DescriptorProblem::FileMaxTooLow { most, needed }, FS_SYSCTL)
+            .evidence_all(shape.facts.live("fs.file-max"))
+            .evidence(HostEvidence::OpenFiles { files })
+            .evidence_all(shape.facts.winning_line("fs.file-max"))
+            .change_sysctl("fs.file-max", &rounded(needed.saturating_mul(2)).to_string()),
     )
 }
 
@@ -297,29 +225,22 @@ fn limits_conf(shape: &Shape<'_>) -> Option<Finding> {
         .and_then(Statement::argument)
         .unwrap_or("nobody");
     let names = ["*", "root", "nginx", "www-data", user];
-    let all = shape.facts.limit_lines.iter();
-    let lines: Vec<&LimitLine> = all
-        .filter(|line| {
-            let whom = line.text.split(' ').next().unwrap_or_default();
-            names.contains(&whom)
-        })
+    let lines: Vec<&FileLine> = shape
+        .facts
+        .limit_lines
+        .iter()
+        .filter(|line| names.contains(&line.text.split(' ').next().unwrap_or_default()))
         .collect();
     lines.first()?;
-    let unit = shape.facts.unit_limit.as_ref()?;
-    let name = &unit.unit;
-    let title = format!("nofile in limits.conf does not reach {name}");
-    let mut finding = Finding::warning("limits-conf-not-for-services", title).evidence_all(
-        lines.iter().map(|line| format!("{}:{}: {}", line.file, line.line, line.text)),
-    );
-    if let Some((soft, evidence)) = shape.nofile() {
-        finding = finding.evidence(format!("{evidence} (workers: {})", limit(soft)));
-    }
+    let unit = shape.facts.unit_limit.as_ref()?.unit.clone();
+    let workers = shape.nofile().map(|(limit, evidence)| HostEvidence::WorkersLimit {
+        limit,
+        evidence: Box::new(evidence),
+    });
     Some(
-        finding
-            .why(
-                "limits.conf is read by pam_limits at login. A service is started by systemd, which uses LimitNOFILE= of its unit; for nginx's workers, set worker_rlimit_nofile.",
-                LIMITS_CONF,
-            )
+        Finding::warning(DescriptorProblem::LimitsConfNotForServices { unit }, LIMITS_CONF)
+            .evidence_all(lines.into_iter().cloned().map(FileEvidence::Line))
+            .evidence_all(workers)
             .change_nginx(set_rlimit(shape)),
     )
 }

@@ -2,15 +2,16 @@
 
 use std::net::IpAddr;
 
-use super::figure;
+use weir_parameters::DefaultLevel;
+
 use super::numbers::KEPT;
 use super::ports::{keep, not_closing, speak_1_1};
 use super::shape::{Keepalive, Pass, Shape, field, is_upgrade, parse_host};
 use super::sources::{ACCESS_LOG, CLIENT_REQUESTS, CLIENT_TIMEOUT, GZIP, ORIGIN_KEEPALIVE};
-use weir_parameters::DefaultLevel;
-
 use crate::configuration::{Configuration, Statement};
+use crate::evidence::FileEvidence;
 use crate::finding::Finding;
+use crate::problem::HttpProblem;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(inert_keepalive(shape));
@@ -28,34 +29,20 @@ fn inert_keepalive(shape: &Shape<'_>) -> Option<Finding> {
     });
     let (pass, keepalive, because) = places.next()?;
     let further = places.count();
-    let title = match keepalive {
-        Some(_) => {
-            "`keepalive` in the upstream block does nothing: connections to the origin are closed"
-        }
-        None => "connections to the origin, which nginx would keep, are closed",
+    let is_version_known = shape.facts.nginx_version.is_some();
+    let problem = HttpProblem::OriginKeepaliveInert {
+        is_set: keepalive.is_some(),
+        is_map: pass.closes.is_some(),
     };
-    let mut finding = Finding::warning("origin-keepalive-inert", title)
-        .evidence_all(keepalive.map(Statement::evidence))
-        .evidence(pass.placed.statement.evidence())
-        .evidence_all(because.iter().cloned());
-    if further > 0 {
-        finding = finding.evidence(format!("and {further} more places that pass requests on"));
-    }
-    if shape.facts.nginx_version.is_none() {
-        finding = finding.evidence("nginx's version is not known: taken to be before 1.29.7");
-    }
-    let commands = keep(&[pass]).unwrap_or_default();
-    let why = match pass.closes {
-        Some(_) => {
-            "The `map` gives `close` for every request that asks for no upgrade, and with that header the connection ends with its response. An empty value sends no such header, and WebSocket works as before."
-        }
-        None => {
-            "Before 1.29.7 nginx speaks HTTP/1.0 to origin servers and sends `Connection: close`, \
-             so that every connection ends with its response. `keepalive` needs \
-             `proxy_http_version 1.1` and an empty Connection header beside it."
-        }
-    };
-    Some(finding.why(why, ORIGIN_KEEPALIVE).change_nginx(commands))
+    Some(
+        Finding::warning(problem, ORIGIN_KEEPALIVE)
+            .evidence_all(*keepalive)
+            .evidence(pass.placed.statement)
+            .evidence_all(because.iter().cloned())
+            .evidence_all((further > 0).then_some(FileEvidence::FurtherPlaces { places: further }))
+            .evidence_all((!is_version_known).then_some(FileEvidence::UnknownVersion))
+            .change_nginx(keep(&[pass]).unwrap_or_default()),
+    )
 }
 
 fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
@@ -66,15 +53,8 @@ fn no_keepalive(shape: &Shape<'_>) -> Option<Finding> {
         .filter(|pass| matches!(pass.keepalive, Keepalive::Missing) && !pass.origins.is_empty())
         .collect();
     places.first()?;
-    let finding = Finding::note("origin-keepalive-missing",
-        "every request opens a connection to the origin",
-    )
-    .evidence_all(places.iter().map(|pass| pass.placed.statement.evidence()))
-    .why(
-        "Opening and closing costs both ends CPU time, a round trip for each request, and a local \
-         port that TIME_WAIT holds for a minute. An upstream block with `keepalive` keeps connections.",
-        ORIGIN_KEEPALIVE,
-    );
+    let finding = Finding::note(HttpProblem::OriginKeepaliveMissing, ORIGIN_KEEPALIVE)
+        .evidence_all(places.iter().map(|pass| pass.placed.statement));
     // Without an upstream block there is no place for `keepalive`.
     let (grouped, direct): (Vec<&Pass<'_>>, Vec<&Pass<'_>>) =
         places.into_iter().partition(|pass| pass.upstream.is_some());
@@ -241,24 +221,14 @@ fn few_requests(shape: &Shape<'_>) -> Option<Finding> {
     if low.is_empty() && !(of_here < usual && all.is_empty()) {
         return None;
     }
-    let title = format!(
-        "connections are closed after fewer requests than nginx's default of {}",
-        figure(usual)
-    );
-    let finding = Finding::note("keepalive-requests-low", title)
-        .evidence_all(low.iter().map(|set| set.evidence()));
-    let since = newest.since.as_deref().unwrap_or_default();
-    let finding = if low.is_empty() {
-        finding.evidence(format!("not set: {of_here} before nginx {since}"))
-    } else {
-        finding
+    let unset = FileEvidence::RequestsUnset {
+        default: of_here,
+        until: newest.since.clone().unwrap_or_default(),
     };
     Some(
-        finding
-            .why(
-                "A connection that has carried so many requests is closed and opened again. Advice to set it dates from when the default was 100. Do not remove the limit: closing now and then frees memory.",
-                CLIENT_REQUESTS,
-            )
+        Finding::note(HttpProblem::KeepaliveRequestsLow { default: usual }, CLIENT_REQUESTS)
+            .evidence_all(low.iter().copied())
+            .evidence_all(low.is_empty().then_some(unset))
             .change_nginx(low.iter().map(|set| set.replace_with(&format!("{NAME} {usual}")))),
     )
 }
@@ -271,16 +241,11 @@ fn no_clients_kept(shape: &Shape<'_>) -> Option<Finding> {
     let set = shape.keeps_no_clients()?;
     let usual = shape.nginx_default("keepalive_timeout")?.level.as_deref();
     Some(
-        Finding::warning("client-keepalive-off",
-            "clients must open a connection for each request",
-        )
-        .evidence(set.evidence())
-        .why(
-            "With a timeout of 0 nginx closes every client connection after its response: each request \
-             costs a handshake, with TLS two, and a place in the accept queue.",
-            CLIENT_TIMEOUT,
-        )
-        .change_nginx(usual.map(|level| set.replace_with(&format!("keepalive_timeout {level}")))),
+        Finding::warning(HttpProblem::ClientKeepaliveOff, CLIENT_TIMEOUT)
+            .evidence(set)
+            .change_nginx(
+                usual.map(|level| set.replace_with(&format!("keepalive_timeout {level}"))),
+            ),
     )
 }
 
@@ -307,18 +272,12 @@ fn gzip(shape: &Shape<'_>) -> Option<Finding> {
     } else {
         format!("gzip_types {}", compressible.join(" "))
     };
+    let types = types.into_iter().map(str::to_owned).collect();
     Some(
-        Finding::warning("gzip-of-compressed",
-            format!("gzip is applied to what is already compressed: {}", types.join(", ")),
-        )
-        .evidence(set.evidence())
-        .evidence_all(place.in_force("gzip").first().map(|set| set.evidence()))
-        .why(
-            "Images, fonts, video and archives are compressed; gzip makes them no smaller and takes \
-             CPU time from the workers for each response.",
-            GZIP,
-        )
-        .change_nginx([set.replace_with(&text)]),
+        Finding::warning(HttpProblem::GzipOfCompressed { types }, GZIP)
+            .evidence(set)
+            .evidence_all(place.in_force("gzip").first().copied())
+            .change_nginx([set.replace_with(&text)]),
     )
 }
 
@@ -344,16 +303,9 @@ fn access_log(shape: &Shape<'_>) -> Option<Finding> {
         _ => "buffer=64k flush=1s",
     };
     Some(
-        Finding::note("access-log-unbuffered",
-            "every request writes a line of the access log with a separate system call",
-        )
-        .evidence(set.evidence())
-        .why(
-            "With buffer= a worker collects lines and writes them together. A crash then loses what is \
-             in the buffer.",
-            ACCESS_LOG,
-        )
-        .change_nginx([set.extend_with(buffer)]),
+        Finding::note(HttpProblem::AccessLogUnbuffered, ACCESS_LOG)
+            .evidence(set)
+            .change_nginx([set.extend_with(buffer)]),
     )
 }
 

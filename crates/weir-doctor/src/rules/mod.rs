@@ -47,57 +47,12 @@ fn rounded(wanted: u64) -> u64 {
     wanted.max(1).checked_next_power_of_two().unwrap_or(wanted)
 }
 
-/// Formats a number with thousands separators.
-pub(crate) fn figure(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Formats a limit; `u64::MAX` means unlimited.
-fn limit(number: u64) -> String {
-    match number {
-        u64::MAX => "unlimited".to_owned(),
-        number => figure(number),
-    }
-}
-
-/// Formats a rate: one decimal below 10, else a whole number.
-pub(crate) fn rate(per_second: f64) -> String {
-    if per_second >= 10.0 { figure(per_second.round() as u64) } else { format!("{per_second:.1}") }
-}
-
-/// Formats a count with its noun: `1 worker`, `2 workers`.
-pub(crate) fn counted(number: u64, word: &str) -> String {
-    let plural = match number {
-        1 => "",
-        _ if word.ends_with('s') => "es",
-        _ => "s",
-    };
-    format!("{} {word}{plural}", figure(number))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_written_as_people_read_them() {
-        assert_eq!(figure(0), "0");
-        assert_eq!(figure(999), "999");
-        assert_eq!(figure(1_048_576), "1,048,576");
-        assert_eq!(limit(u64::MAX), "unlimited");
-        assert_eq!(rate(0.25), "0.2");
-        assert_eq!(rate(470.4), "470");
-        assert_eq!(counted(1, "worker"), "1 worker");
-        assert_eq!(counted(2, "worker"), "2 workers");
-        assert_eq!(counted(2, "address"), "2 addresses");
+    fn what_is_too_large_to_round_stays() {
         assert_eq!(rounded(10_000), 16_384);
         assert_eq!(rounded(u64::MAX), u64::MAX);
     }

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use super::numbers::{KEPT, REUSED_AFTER_S, TIME_WAIT_S, WIDEST};
 use super::shape::{BEFORE_KEEPALIVE, LocalPorts, Pass, Shape, field, is_upgrade, variable};
 use super::sources::IP_SYSCTL;
-use super::{counted, figure, rate};
 use crate::configuration::Statement;
+use crate::evidence::{Calculation, HostEvidence};
 use crate::finding::{Finding, Room};
+use crate::problem::PortProblem;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     let Some(ports) = shape.local_ports() else {
@@ -24,16 +25,9 @@ pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
     let unkept = shape.unkept();
     let origins = fewest_origins(&unkept)?;
     let ports = shape.local_ports()?.count();
-    let held = held_s(shape, &unkept);
-    Some(Room {
-        what: "new connections to origin servers per second",
-        amount: (ports * origins) as f64 / held,
-        because: format!(
-            "{} × {} / {held} s in TIME_WAIT",
-            counted(ports, "local port"),
-            counted(origins, "origin address"),
-        ),
-    })
+    let held_s = held_s(shape, &unkept);
+    let amount = ((ports * origins) as f64 / held_s) as u64;
+    Some(Room::OriginConnections { amount, ports, origins, held_s })
 }
 
 /// Returns the number of origin addresses of the pass that has the fewest: all requests may go there.
@@ -56,43 +50,24 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
     let per_second = shape.origin_connections_per_second()?;
     let unkept = shape.unkept();
     let origins = fewest_origins(&unkept)?;
-    let held = held_s(shape, &unkept);
-    let (demand, tuples) = (per_second * held, ports.count() * origins);
+    let held_s = held_s(shape, &unkept);
+    let (demand, tuples) = (per_second * held_s, ports.count() * origins);
     if demand <= tuples as f64 {
         return None;
     }
-    let reuse = shape.facts.sysctls.get("net.ipv4.tcp_tw_reuse");
-    let title = format!(
-        "{} requests/s without keepalive to the origin run out of ports at {}/s",
-        rate(per_second),
-        figure((tuples as f64 / held) as u64)
-    );
-    let mut finding = Finding::error("origin-ports-run-out", title)
-        .evidence_all(unkept.iter().map(|pass| pass.placed.statement.evidence()))
-        .evidence(format!(
-            "{}/s × {held} s in TIME_WAIT = {} tuples",
-            rate(per_second),
-            figure(demand as u64)
-        ))
-        .evidence(format!(
-            "{} (net.ipv4.ip_local_port_range = {} {}) × {} = {} tuples",
-            counted(ports.count(), "local port"),
-            ports.low,
-            ports.high,
-            counted(origins, "origin address"),
-            figure(tuples)
-        ));
-    if let Some(reuse) = reuse {
-        finding = finding.evidence(format!("net.ipv4.tcp_tw_reuse = {reuse}"));
-    }
-    finding = finding.why(
-        "The end that closes first keeps the pair of addresses and ports in TIME_WAIT for 60 s; this calculation assumes that it is nginx. The 60 s are fixed in Linux: tcp_fin_timeout is about \
-         FIN_WAIT_2 and does not shorten them. With all tuples taken connect(2) fails: \"Cannot assign \
-         requested address\". Kept connections avoid this; tcp_tw_reuse 1 lets outgoing connections take \
-         over tuples after a second (2, the default, does so on loopback alone); a wider range and \
-         more origin addresses help in proportion.",
-        IP_SYSCTL,
-    );
+    let problem = PortProblem::OriginPortsRunOut {
+        requests_per_second: per_second,
+        connections_per_second: (tuples as f64 / held_s) as u64,
+    };
+    let finding = Finding::error(problem, IP_SYSCTL)
+        .evidence_all(unkept.iter().map(|pass| pass.placed.statement))
+        .evidence(Calculation::OccupiedTuples {
+            connections_per_second: per_second,
+            held_s,
+            tuples: demand as u64,
+        })
+        .evidence(Calculation::Tuples { ports: ports.figures(), origins, tuples })
+        .evidence_all(shape.facts.live("net.ipv4.tcp_tw_reuse"));
     Some(match keep(&unkept) {
         Some(commands) => finding.change_nginx(commands),
         None => finding
@@ -139,7 +114,8 @@ pub(super) fn keep(unkept: &[&Pass<'_>]) -> Option<Vec<String>> {
 /// upgrade. If the variable has other uses, which the edit would change, returns a remark instead.
 pub(super) fn not_closing(pass: &Pass<'_>) -> Option<String> {
     let entry = pass.closes?;
-    let remark = "behind this `map`, whose variable is used elsewhere too: a `map` of its own for `Connection`, which has `\"\" \"\"` instead";
+    let remark = "behind this `map`, whose variable is used elsewhere too: \
+                  a `map` of its own for `Connection`, which has `\"\" \"\"` instead";
     let value = field(&pass.placed, "connection")?.arguments.get(1)?;
     let (name, _) = variable(value.trim_start_matches('$'));
     Some(if uses_elsewhere(pass.placed.main, name) {
@@ -218,26 +194,9 @@ fn at_once(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::error("origin-ports-too-few",
-            format!(
-                "{} clients may need as many connections to the origin; there are {} ports for them",
-                figure(clients),
-                figure(tuples)
-            ),
-        )
-        .evidence(format!(
-            "net.ipv4.ip_local_port_range = {} {}: {} × {}",
-            ports.low,
-            ports.high,
-            counted(ports.count(), "local port"),
-            counted(origins, "origin address")
-        ))
-        .why(
-            "A connection is identified by the addresses and ports of both ends. From one address to one origin address there can be no more connections than local ports. If all clients have a \
-             request in flight at once, each has a connection to an origin server.",
-            IP_SYSCTL,
-        )
-        .change_sysctl("net.ipv4.ip_local_port_range", WIDEST),
+        Finding::error(PortProblem::OriginPortsTooFew { clients, tuples }, IP_SYSCTL)
+            .evidence(Calculation::PortsForOrigins { ports: ports.figures(), origins })
+            .change_sysctl("net.ipv4.ip_local_port_range", WIDEST),
     )
 }
 
@@ -250,7 +209,6 @@ fn listening(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
         .filter(|&port| ports.contains(port))
         .collect();
     inside.first()?;
-    let list: Vec<String> = inside.iter().map(u64::to_string).collect();
     // Writing to it replaces what was reserved before.
     let reserved: Vec<String> = shape
         .facts
@@ -259,31 +217,16 @@ fn listening(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
         .filter(|list| !list.is_empty())
         .cloned()
         .into_iter()
-        .chain(list.clone())
+        .chain(inside.iter().map(u64::to_string))
         .collect();
+    let exposed = listens
+        .iter()
+        .filter(|listen| listen.port.is_some_and(|port| inside.contains(&u64::from(port))));
+    let problem = PortProblem::ListenPortInRange { ports: inside.iter().copied().collect() };
     Some(
-        Finding::warning("listen-port-in-range",
-            format!(
-                "port {} may be taken by an outgoing connection while nginx restarts",
-                list.join(", ")
-            ),
-        )
-        .evidence_all(
-            listens
-                .iter()
-                .filter(|listen| {
-        listen.port.is_some_and(|port| inside.contains(&u64::from(port)))
-    })
-                .map(|listen| listen.statement.evidence()),
-        )
-        .evidence(format!(
-            "net.ipv4.ip_local_port_range = {} {}, and the port is not reserved",
-            ports.low, ports.high
-        ))
-        .why(
-            "The kernel gives ports of the range to outgoing connections. If one of them has a listener's port at the moment of a restart, bind(2) fails: \"Address already in use\".",
-            IP_SYSCTL,
-        )
-        .change_sysctl("net.ipv4.ip_local_reserved_ports", &reserved.join(",")),
+        Finding::warning(problem, IP_SYSCTL)
+            .evidence_all(exposed.map(|listen| listen.statement))
+            .evidence(HostEvidence::UnreservedPorts { low: ports.low, high: ports.high })
+            .change_sysctl("net.ipv4.ip_local_reserved_ports", &reserved.join(",")),
     )
 }

@@ -8,6 +8,7 @@ use weir_parameters::{Catalog, DefaultLevel};
 use super::numbers::KEEPS_BY_DEFAULT;
 use super::serving;
 use crate::configuration::{Configuration, Placed, Statement, is_word_char};
+use crate::evidence::{self, Evidence, FileEvidence, HostEvidence};
 use crate::facts::Facts;
 
 /// Directives that pass requests on, over separate connections.
@@ -58,7 +59,7 @@ pub(super) enum Keepalive<'a> {
     /// Keeping is enabled, by `keepalive` or by default, but another setting closes the connections.
     Inert {
         keepalive: Option<&'a Statement>,
-        because: Vec<String>,
+        because: Vec<Evidence>,
     },
     /// The setting depends on variables or protocols that are not evaluated here.
     Unknown,
@@ -139,14 +140,13 @@ impl<'a> Shape<'a> {
     }
 
     /// Describes a directive as evidence: its position or, if it is not set, nginx's default.
-    pub(super) fn said(&self, name: &str, set: Option<&Statement>) -> String {
-        set.map_or_else(
-            || {
-                let level = self.nginx_default(name).and_then(|default| default.level.clone());
-                format!("{name} is not set: {}", level.unwrap_or_default())
-            },
-            Statement::evidence,
-        )
+    pub(super) fn setting(&self, name: &str, set: Option<&Statement>) -> Evidence {
+        let Some(set) = set else {
+            let level = self.nginx_default(name).and_then(|default| default.level.clone());
+            let default = level.unwrap_or_default();
+            return FileEvidence::Unset { name: name.to_owned(), default }.into();
+        };
+        set.into()
     }
 
     fn count_workers(&self) -> Option<u64> {
@@ -182,20 +182,19 @@ impl<'a> Shape<'a> {
     }
 
     /// Returns the smallest soft limit of descriptors among the workers, and its evidence.
-    pub(super) fn nofile(&self) -> Option<(u64, String)> {
+    pub(super) fn nofile(&self) -> Option<(u64, Evidence)> {
         let running = self.facts.proxy.as_ref().and_then(|proxy| {
             proxy.workers.iter().filter_map(|worker| Some((worker.nofile?.0, worker.pid))).min()
         });
         if let Some((soft, pid)) = running {
-            let evidence = format!("/proc/{pid}/limits: Max open files {}", super::limit(soft));
-            return Some((soft, evidence));
+            return Some((soft, HostEvidence::WorkerLimit { pid, soft }.into()));
         }
         let set = self.configuration?.main("worker_rlimit_nofile");
         if let Some(set) = set {
-            return Some((set.number()?, set.evidence()));
+            return Some((set.number()?, set.into()));
         }
         let unit = self.facts.unit_limit.as_ref()?;
-        Some((unit.soft?, unit.evidence.clone()?))
+        Some((unit.soft?, FileEvidence::UnitLimit(unit.clone()).into()))
     }
 
     /// Returns the passes to TCP origins whose connections nothing keeps; any of them may get all of the load.
@@ -262,6 +261,10 @@ pub(super) struct LocalPorts {
 impl LocalPorts {
     pub(super) fn count(&self) -> u64 {
         (self.low..=self.high).filter(|&port| !self.reserves(port)).count() as u64
+    }
+
+    pub(super) fn figures(&self) -> evidence::LocalPorts {
+        evidence::LocalPorts { low: self.low, high: self.high, ports: self.count() }
     }
 
     pub(super) fn contains(&self, port: u64) -> bool {
@@ -401,7 +404,7 @@ fn keepalive<'a>(
     (placed, host): (&Placed<'a>, &str),
     upstream: Option<&'a Statement>,
     keeps: bool,
-    because: Option<Vec<String>>,
+    because: Option<Vec<Evidence>>,
 ) -> Keepalive<'a> {
     // Other protocols keep connections by rules of their own, and so do the servers of a stream.
     if placed.statement.name != "proxy_pass" || host.contains('$') || placed.is_in("stream") {
@@ -424,13 +427,13 @@ fn against_keepalive(
     placed: &Placed<'_>,
     keeps: bool,
     upstream: Option<&Statement>,
-) -> Option<Vec<String>> {
-    let mut because = Vec::new();
+) -> Option<Vec<Evidence>> {
+    let mut because: Vec<Evidence> = Vec::new();
     let version = placed.inherited("proxy_http_version").into_iter().next();
     match (version, version.and_then(Statement::argument)) {
-        (Some(set), Some("1.0")) => because.push(set.evidence()),
+        (Some(set), Some("1.0")) => because.push(set.into()),
         (None, _) if !keeps => {
-            because.push("proxy_http_version is not set: 1.0 before nginx 1.29.7".to_owned());
+            because.push(FileEvidence::HttpVersionUnset.into());
         }
         _ => {}
     }
@@ -441,7 +444,7 @@ fn against_keepalive(
         (Some(set), Some(value)) if value.contains('$') => {
             match configuration.without_upgrade(value)? {
                 Some(entry) if closes(entry) => {
-                    because.extend([set.evidence(), entry.evidence()]);
+                    because.extend([set.into(), entry.into()]);
                 }
                 Some(entry) if entry.argument().is_some_and(|it| it.contains('$')) => return None,
                 _ => {}
@@ -450,13 +453,12 @@ fn against_keepalive(
         // HTTP/1.0 keeps connections too, when it is asked to.
         (_, Some(value)) if value.eq_ignore_ascii_case("keep-alive") => because.clear(),
         (_, Some(value)) if is_upgrade(value) => {}
-        (Some(set), _) => because.push(set.evidence()),
-        (None, _) if !keeps => because
-            .push("proxy_set_header Connection is not set: `close` before nginx 1.29.7".to_owned()),
+        (Some(set), _) => because.push(set.into()),
+        (None, _) if !keeps => because.push(FileEvidence::ConnectionUnset.into()),
         (None, _) => {}
     }
-    let replaced = upstream.and_then(replaced_keepalive);
-    because
-        .extend(replaced.map(|(_, method)| format!("{}, behind `keepalive`", method.evidence())));
+    if let Some((_, method)) = upstream.and_then(replaced_keepalive) {
+        because.push(FileEvidence::BehindKeepalive(method.place()).into());
+    }
     Some(because)
 }

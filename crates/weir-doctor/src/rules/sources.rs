@@ -4,6 +4,7 @@ pub(super) const CORE: &str = "https://nginx.org/en/docs/ngx_core_module.html#wo
 pub(super) const RLIMIT: &str =
     "https://nginx.org/en/docs/ngx_core_module.html#worker_rlimit_nofile";
 pub(super) const WORKERS: &str = "https://nginx.org/en/docs/ngx_core_module.html#worker_processes";
+pub(super) const ACCEPT_MUTEX: &str = "https://nginx.org/en/docs/ngx_core_module.html#accept_mutex";
 pub(super) const LISTEN: &str = "https://nginx.org/en/docs/http/ngx_http_core_module.html#listen";
 pub(super) const CLIENT_REQUESTS: &str =
     "https://nginx.org/en/docs/http/ngx_http_core_module.html#keepalive_requests";

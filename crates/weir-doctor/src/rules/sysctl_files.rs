@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::advice::comment_out;
+use super::advice::{comment_out, without};
 use super::shape::Shape;
 use super::sources::{IP_SYSCTL, SYSCTL_D, TCP_7};
+use crate::evidence::FileEvidence;
 use crate::facts::SysctlLine;
 use crate::finding::Finding;
+use crate::problem::SysctlFileProblem;
 
 pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(no_such_name(shape));
@@ -17,12 +19,6 @@ pub(super) fn rules(shape: &Shape<'_>, found: &mut Vec<Finding>) {
     found.extend(overridden(shape));
     found.extend(not_live(shape));
     found.extend(not_read(shape));
-}
-
-fn without(finding: Finding, lines: &[&SysctlLine]) -> Finding {
-    let evidence = lines.iter().map(|line| line.evidence());
-    let changes = lines.iter().map(|line| comment_out(line));
-    changes.fold(finding.evidence_all(evidence), Finding::change)
 }
 
 const RECYCLE: &str = "net.ipv4.tcp_tw_recycle";
@@ -40,18 +36,10 @@ fn no_such_name(shape: &Shape<'_>) -> Option<Finding> {
         })
         .collect();
     let first = lines.first()?;
-    let title = format!("this kernel has no sysctl `{}`", first.key);
-    let mut finding = Finding::warning("sysctl-no-such-name", title);
-    finding = without(finding, &lines);
-    if let Some(real) = first.key.strip_prefix("sys.") {
-        finding = finding.evidence(format!(
-            "the name is `{real}`: /proc/sys/ is its folder, not a part of the name"
-        ));
-    }
-    Some(finding.why(
-        "systemd-sysctl skips unknown names and logs this at debug level only, so nobody learns that the line has no effect.",
-        SYSCTL_D,
-    ))
+    let problem = SysctlFileProblem::SysctlNoSuchName { name: first.key.clone() };
+    let real = first.key.strip_prefix("sys.");
+    let finding = without(Finding::warning(problem, SYSCTL_D), &lines);
+    Some(finding.evidence_all(real.map(|name| FileEvidence::SysctlName { name: name.to_owned() })))
 }
 
 /// Returns true for a line below /etc, which an administrator wrote; files below /usr/lib come with packages.
@@ -62,19 +50,9 @@ fn is_administrators(line: &SysctlLine) -> bool {
 fn tw_recycle(shape: &Shape<'_>) -> Option<Finding> {
     let lines: Vec<&SysctlLine> = shape.facts.lines_of(RECYCLE).collect();
     let first = lines.first()?;
-    let title = if first.exists {
-        "tcp_tw_recycle breaks clients behind NAT"
-    } else {
-        "tcp_tw_recycle was removed in Linux 4.12"
-    };
-    let mut finding = without(Finding::warning("tw-recycle-advice", title), &lines);
-    if first.exists {
-        finding = finding.change(format!("sysctl -w {RECYCLE}=0"));
-    }
-    Some(finding.why(
-        "It refused connections whose timestamps went backwards, as those of several hosts behind one address do, and was removed. Nothing replaces it: keep connections instead.",
-        TCP_7,
-    ))
+    let problem = SysctlFileProblem::TwRecycleAdvice { exists: first.exists };
+    let finding = without(Finding::warning(problem, TCP_7), &lines);
+    Some(if first.exists { finding.change(format!("sysctl -w {RECYCLE}=0")) } else { finding })
 }
 
 const RANGE: &str = "net.ipv4.ip_local_port_range";
@@ -85,39 +63,27 @@ fn half_a_range(shape: &Shape<'_>) -> Option<Finding> {
     if line.value.split(' ').count() != 1 {
         return None;
     }
-    let live = shape.facts.sysctls.get(RANGE);
-    let title = "the port range has one number: its upper end is left as it was";
     Some(
-        Finding::warning("port-range-half", title)
-            .evidence(line.evidence())
-            .evidence_all(live.map(|live| format!("{RANGE} = {live}")))
-            .why(
-                "The setting is two numbers. Unquoted in a shell, the second is lost: write \
-             net.ipv4.ip_local_port_range='1024 65535'.",
-                IP_SYSCTL,
-            )
+        Finding::warning(SysctlFileProblem::PortRangeHalf, IP_SYSCTL)
+            .evidence(line)
+            .evidence_all(shape.facts.live(RANGE))
             .change_sysctl(RANGE, &format!("{} 65535", line.value)),
     )
 }
 
 fn privileged_range(shape: &Shape<'_>) -> Option<Finding> {
+    const UNPRIVILEGED: &str = "net.ipv4.ip_unprivileged_port_start";
     let line = shape.facts.winning_line(RANGE)?;
     let low: u64 = line.value.split(' ').next()?.parse().ok()?;
-    let first = shape.facts.sysctl("net.ipv4.ip_unprivileged_port_start")?;
-    if low >= first {
+    let unprivileged = shape.facts.sysctl(UNPRIVILEGED)?;
+    if low >= unprivileged {
         return None;
     }
     Some(
-        Finding::warning("port-range-privileged",
-            format!("a port range from {low} is refused: ports below {first} are privileged"),
-        )
-        .evidence(line.evidence())
-        .evidence(format!("net.ipv4.ip_unprivileged_port_start = {first}"))
-        .why(
-            "The range must not reach below ip_unprivileged_port_start; the kernel refuses it, and the old range stays in force.",
-            IP_SYSCTL,
-        )
-        .change_sysctl(RANGE, &format!("{first} 65535")),
+        Finding::warning(SysctlFileProblem::PortRangePrivileged { low, unprivileged }, IP_SYSCTL)
+            .evidence(line)
+            .evidence_all(shape.facts.live(UNPRIVILEGED))
+            .change_sysctl(RANGE, &format!("{unprivileged} 65535")),
     )
 }
 
@@ -129,18 +95,12 @@ fn even_range(shape: &Shape<'_>) -> Option<Finding> {
     if low % 2 != high % 2 {
         return None;
     }
+    let end = if high < 65_535 { high + 1 } else { high - 1 };
     Some(
-        Finding::note("port-range-parity",
-            "both ends of the port range are even, or both odd",
-        )
-        .evidence(line.evidence())
-        .evidence(format!("{RANGE} = {low} {high}"))
-        .why(
-            "The kernel looks for ports of one parity first for connect(2), of the other for bind(2); its \
-             documentation advises one even and one odd end, so that there are as many of both.",
-            IP_SYSCTL,
-        )
-        .change_sysctl(RANGE, &format!("{low} {}", if high < 65_535 { high + 1 } else { high - 1 })),
+        Finding::note(SysctlFileProblem::PortRangeParity, IP_SYSCTL)
+            .evidence(line)
+            .evidence_all(shape.facts.live(RANGE))
+            .change_sysctl(RANGE, &format!("{low} {end}")),
     )
 }
 
@@ -157,19 +117,15 @@ fn overridden(shape: &Shape<'_>) -> Option<Finding> {
         })
         .collect();
     let (first, winner) = lost.first()?;
-    let title = format!("{} is set twice: {} wins", first.key, winner.value);
-    let mut finding = Finding::warning("sysctl-overridden", title);
-    for (line, winner) in &lost {
-        finding = finding
-            .evidence(format!("{} (lost)", line.evidence()))
-            .evidence(format!("{} (wins)", winner.evidence()));
-    }
+    let problem = SysctlFileProblem::SysctlOverridden {
+        name: first.key.clone(),
+        value: winner.value.clone(),
+    };
+    let evidence = lost.iter().flat_map(|&(line, winner)| {
+        [FileEvidence::OverriddenLine(line.clone()), FileEvidence::WinningLine(winner.clone())]
+    });
     let lines: BTreeSet<String> = lost.iter().map(|(line, _)| comment_out(line)).collect();
-    finding = finding.why(
-        "Files are applied in the order of their names, whatever folder they are in; the last line of a \
-         key wins. A file of the same name in /etc hides those in /run and /usr/lib whole.",
-        SYSCTL_D,
-    );
+    let finding = Finding::warning(problem, SYSCTL_D).evidence_all(evidence);
     Some(lines.into_iter().fold(finding, Finding::change))
 }
 
@@ -191,20 +147,15 @@ fn not_live(shape: &Shape<'_>) -> Option<Finding> {
     });
     let all: Vec<(&SysctlLine, &String)> = unlike.collect();
     let (first, live) = all.first()?;
-    let title = format!("{} is {live}, not {} as its file says", first.key, first.value);
-    let mut finding = Finding::warning("sysctl-not-live", title);
-    for (line, live) in &all {
-        finding = finding.evidence(format!("{}   live: {live}", line.evidence()));
-    }
-    Some(
-        finding
-            .why(
-                "The file was written and not applied; or the kernel refused the value; or something \
-                 changed it later; or the proxy's network namespace was made afterwards: new ones begin with the kernel's defaults, not with the host's settings.",
-                SYSCTL_D,
-            )
-            .change("sysctl --system"),
-    )
+    let problem = SysctlFileProblem::SysctlNotLive {
+        name: first.key.clone(),
+        live: live.to_string(),
+        in_file: first.value.clone(),
+    };
+    let evidence = all
+        .iter()
+        .map(|&(line, live)| FileEvidence::LineNotLive { line: line.clone(), live: live.clone() });
+    Some(Finding::warning(problem, SYSCTL_D).evidence_all(evidence).change("sysctl --system"))
 }
 
 /// Reports /etc/sysctl.conf if systemd-sysctl(8) does not read it: that takes a link in sysctl.d.
@@ -213,17 +164,9 @@ fn not_read(shape: &Shape<'_>) -> Option<Finding> {
         shape.facts.sysctl_lines.iter().filter(|line| !line.applied).collect();
     ignored.first()?;
     Some(
-        Finding::warning("sysctl-conf-not-read",
-            "/etc/sysctl.conf is not read at boot by systemd",
-        )
-        .evidence_all(ignored.iter().map(|line| line.evidence()))
-        .evidence("no file in sysctl.d leads to it")
-        .why(
-            "systemd-sysctl reads only the folders sysctl.d. Distributions that have it read \
-             /etc/sysctl.conf do so by a link, /etc/sysctl.d/99-sysctl.conf. `sysctl --system` reads it \
-             all the same, so that it seems to work until the next boot.",
-            SYSCTL_D,
-        )
-        .change("ln -s ../sysctl.conf /etc/sysctl.d/99-sysctl.conf"),
+        Finding::warning(SysctlFileProblem::SysctlConfNotRead, SYSCTL_D)
+            .evidence_all(ignored)
+            .evidence(FileEvidence::NoLinkToSysctlConf)
+            .change("ln -s ../sysctl.conf /etc/sysctl.d/99-sysctl.conf"),
     )
 }

@@ -2,7 +2,7 @@
 
 use weir_doctor::{LoadDemand, examine};
 
-use crate::host::{DEBIAN_NGINX, Host, SITE};
+use crate::host::{DEBIAN_NGINX, Host, SITE, list_lines};
 
 /// Servers that show nginx's own counters, as monitoring tools need them.
 const STATUS: &str = "server {
@@ -55,7 +55,7 @@ fn what_counts_for_no_client_is_not_spoken_of() {
         };
         host.write("/etc/nginx/nginx.conf", &main);
         host.site(&format!("{SITE}{site}"));
-        let is_reported = host.examined().findings.iter().any(|one| one.id == *id);
+        let is_reported = host.examined().findings.iter().any(|one| one.problem.id() == *id);
         assert_eq!(is_reported, *is_said, "{id}: {http} {site}");
     }
 }
@@ -69,7 +69,7 @@ fn sockets_of_the_file_system_are_no_connections_of_tcp() {
         host.site(&format!("server {{ listen 80; {location} }}\n"));
         let findings = host.examined().findings;
         for id in ["origin-ports-run-out", "origin-keepalive-missing"] {
-            let is_reported = findings.iter().any(|one| one.id == id);
+            let is_reported = findings.iter().any(|one| one.problem.id() == id);
             assert_eq!(is_reported, is_said, "{id}: {target}");
         }
     }
@@ -89,7 +89,8 @@ fn a_client_takes_a_second_connection_where_requests_are_passed_on() {
         let host = Host::debian().asking(1500, 10.0);
         host.site(&format!("server {{ listen 80; {location} }}\n"));
         let finds = host.examined();
-        let is_reported = finds.findings.iter().any(|one| one.id == "worker-connections-too-few");
+        let is_reported =
+            finds.findings.iter().any(|one| one.problem.id() == "worker-connections-too-few");
         assert_eq!(is_reported, !is_enough, "{location}");
     }
 }
@@ -119,7 +120,7 @@ fn limits_of_other_users_are_not_meant_for_nginx() {
     host.is_silent_about("limits-conf-not-for-services");
     host.write("/etc/security/limits.conf", "postgres soft nofile 65536\nwww-data - nofile 9\n");
     let finding = host.finding("limits-conf-not-for-services");
-    assert_eq!(finding.evidence[0], "/etc/security/limits.conf:2: www-data - nofile 9");
+    assert_eq!(list_lines(&finding), ["/etc/security/limits.conf:2: www-data - nofile 9"]);
 }
 
 fn commands(facts: &weir_doctor::Facts) -> Vec<String> {
@@ -190,7 +191,8 @@ fn commands_are_words_of_a_shell_or_no_commands() {
     for id in ["gzip-of-compressed", "access-log-unbuffered"] {
         let mut facts = host.facts();
         facts.asked = LoadDemand::default();
-        let finding = examine(&facts).findings.into_iter().find(|one| one.id == id).expect(id);
+        let finding =
+            examine(&facts).findings.into_iter().find(|one| one.problem.id() == id).expect(id);
         let change = &finding.change[0];
         match id {
             "gzip-of-compressed" => {

@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use tempfile::TempDir;
-use weir_doctor::{Examination, Facts, Finding, LoadDemand, Request, examine, gather};
+use weir_doctor::{
+    Evidence, Examination, Facts, FileEvidence, FileLine, Finding, LoadDemand, Request, examine,
+    gather,
+};
 
 pub(crate) struct Host {
     folder: TempDir,
@@ -81,6 +84,54 @@ impl Host {
         host
     }
 
+    /// A host with tuning advice of several sources, for a load.
+    pub(crate) fn tuned() -> Host {
+        let host = Host::debian().asking(10_000, 2000.0);
+        host.write(
+            "/etc/sysctl.d/50-tuning.conf",
+            "# copied from somewhere
+fs.file-max = 100000
+sys.fs.file-max = 1048576
+net.core.somaxconn = 32768
+net.core.rmem_max = 16777216
+net.ipv4.ip_local_port_range = 1024
+net.ipv4.tcp_fin_timeout = 15
+net.ipv4.tcp_tw_recycle = 1
+net.ipv4.tcp_tw_reuse = 1
+net.ipv4.tcp_max_syn_backlog = 65536
+net.ipv4.tcp_low_latency = 1
+",
+        );
+        host.write("/etc/sysctl.conf", "net.core.somaxconn = 1024\n");
+        std::os::unix::fs::symlink(
+            "../sysctl.conf",
+            host.root().join("etc/sysctl.d/99-sysctl.conf"),
+        )
+        .expect("own folder");
+        for (name, value) in [
+            ("fs/file-max", "100000"),
+            ("net/core/somaxconn", "1024"),
+            ("net/core/rmem_max", "16777216"),
+            ("net/ipv4/ip_local_port_range", "1024\t60999"),
+            ("net/ipv4/tcp_fin_timeout", "15"),
+            ("net/ipv4/tcp_tw_reuse", "1"),
+            ("net/ipv4/tcp_max_syn_backlog", "65536"),
+        ] {
+            host.sysctl(name, value);
+        }
+        host.write(
+            "/etc/security/limits.conf",
+            "# nginx\n* soft nofile 1048576\n* hard nofile 1048576\n",
+        );
+        host.write(
+            "/etc/nginx/nginx.conf",
+            &DEBIAN_NGINX
+                .replace("worker_connections 768", "worker_connections 65535")
+                .replace("gzip on;", "gzip on;\n\tgzip_types text/css image/png;"),
+        );
+        host
+    }
+
     /// Adds nginx's processes: a master and two workers, with these CPUs and limits.
     pub(crate) fn running(&self, cpus: &str, soft: u64, hard: u64) {
         let master = "nginx: master process /usr/sbin/nginx -g daemon on;";
@@ -154,11 +205,11 @@ impl Host {
     #[track_caller]
     pub(crate) fn finding(&self, id: &str) -> Finding {
         let examination = self.examined();
-        let all: Vec<&str> = examination.findings.iter().map(|one| one.id).collect();
+        let all: Vec<String> = examination.findings.iter().map(|one| one.problem.id()).collect();
         let finding = examination
             .findings
             .iter()
-            .find(|one| one.id == id)
+            .find(|one| one.problem.id() == id)
             .unwrap_or_else(|| panic!("no {id} in {all:?}"));
         finding.clone()
     }
@@ -166,7 +217,7 @@ impl Host {
     #[track_caller]
     pub(crate) fn is_silent_about(&self, id: &str) {
         let examination = self.examined();
-        let finding = examination.findings.iter().find(|one| one.id == id);
+        let finding = examination.findings.iter().find(|one| one.problem.id() == id);
         assert!(finding.is_none(), "{finding:#?}");
     }
 
@@ -181,4 +232,23 @@ impl Host {
             assert!(status.is_ok_and(|status| status.success()), "{line}");
         }
     }
+}
+
+/// Returns `FILE:LINE: TEXT`.
+pub(crate) fn show(FileLine { file, line, text }: &FileLine) -> String {
+    format!("{file}:{line}: {text}")
+}
+
+/// Returns the lines of files among a finding's evidence.
+pub(crate) fn list_lines(finding: &Finding) -> Vec<String> {
+    let evidence = finding.evidence.iter();
+    evidence
+        .filter_map(|one| match one {
+            Evidence::File(FileEvidence::Line(line)) => Some(show(line)),
+            Evidence::File(
+                FileEvidence::SysctlLine(line) | FileEvidence::LineNotLive { line, .. },
+            ) => Some(format!("{}:{}: {} = {}", line.file, line.line, line.key, line.value)),
+            _ => None,
+        })
+        .collect()
 }

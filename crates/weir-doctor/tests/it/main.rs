@@ -3,7 +3,7 @@
 mod cluster;
 mod false_alarms;
 mod host;
+mod json;
 mod judged;
 mod read;
-mod shown;
 mod upstreams;

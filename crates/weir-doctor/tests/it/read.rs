@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use weir_doctor::{Facts, GatherError, Request, SysctlLine, Unread, gather};
 
-use crate::host::Host;
+use crate::host::{Host, show};
 
 #[test]
 fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
@@ -18,7 +18,10 @@ fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
     host.write("/run/sysctl.d/40-b.conf", odd);
     host.write("/etc/sysctl.conf", "net.core.somaxconn = 4\n");
     let facts = host.facts();
-    let all: Vec<String> = facts.sysctl_lines.iter().map(SysctlLine::evidence).collect();
+    let lines = facts.sysctl_lines.iter();
+    let all: Vec<String> = lines
+        .map(|SysctlLine { file, line, key, value, .. }| format!("{file}:{line}: {key} = {value}"))
+        .collect();
     assert_eq!(
         all,
         [
@@ -33,7 +36,7 @@ fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {
 
 fn list_listens(facts: &Facts) -> Vec<String> {
     let all = facts.configuration.as_ref().expect("it is read").all(&["listen"]);
-    all.iter().map(|placed| placed.statement.evidence()).collect()
+    all.iter().map(|placed| show(&placed.statement.place())).collect()
 }
 
 #[test]

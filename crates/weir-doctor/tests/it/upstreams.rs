@@ -1,6 +1,6 @@
 //! Upstream blocks that keep connections, and locations that serve a load.
 
-use crate::host::{Host, SITE};
+use crate::host::{Host, SITE, list_lines};
 
 /// The remedy creates an upstream block and keeps the scheme. The site already has an upstream `origin`, and nginx
 /// accepts no second one of that name.
@@ -72,7 +72,8 @@ fn commands_change_what_they_are_for_and_nothing_else() {
         let mut remarks = String::new();
         for _ in 0..3 {
             let findings = host.examined().findings.into_iter();
-            let origin: Vec<_> = findings.filter(|one| one.id.starts_with("origin-")).collect();
+            let origin: Vec<_> =
+                findings.filter(|one| one.problem.id().starts_with("origin-")).collect();
             origin.iter().for_each(|one| host.obey(one));
             remarks = origin.iter().flat_map(|one| one.change.clone()).collect();
         }
@@ -148,7 +149,7 @@ fn what_redirects_is_no_place_of_a_load() {
     host.asked.connections = Some(20_000);
     host.site(&format_site("root /srv;"));
     for id in IDS {
-        let evidence = host.finding(id).evidence.join("\n");
+        let evidence = list_lines(&host.finding(id)).join("\n");
         assert!(evidence.contains("default:") && !evidence.contains("8050"), "{evidence}");
     }
     host.site(&format_site("rewrite ^/(.*)$ https://a.example/$1 permanent;"));

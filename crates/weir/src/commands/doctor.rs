@@ -33,7 +33,7 @@ pub(crate) fn run(args: DoctorArgs) -> Result<ExitCode, Failure> {
     match format {
         DoctorFormat::Text => {
             let (width, color) = (terminal::width(), terminal::color_on_stdout());
-            let text = weir_doctor::text(&examination, width, color);
+            let text = weir_report::doctor::text(&examination, width, color);
             terminal::print_painted(&masked(&text))?;
         }
         DoctorFormat::Json => {

@@ -128,7 +128,7 @@ fn its_commands_put_right_what_it_found() {
     let mut proxy = Proxy::start(&sandbox, HERE, "");
     let before = proxy.doctor("-c 1000 --format json").with_code(1);
     let json: serde_json::Value = before.document();
-    assert_eq!(json["format"], "weir-doctor/1");
+    assert_eq!(json["format"], "weir-doctor/2");
     let findings = json["findings"].as_array().expect("findings");
     let mut obeyed = 0;
     for finding in findings.iter().filter(|finding| finding["severity"] == "error") {

@@ -6,6 +6,7 @@ mod alone;
 mod answer;
 mod arms;
 mod capacity;
+mod doctor;
 mod evidence;
 mod example;
 mod growth;
@@ -40,6 +41,17 @@ const SECTIONS: &[Section] = &[
     ("How resources grow with the load", growth::rows),
     ("Why an answer is not VALID", headline::rows),
     ("What speaks against a measurement", validity::rows),
+    ("An examination by `weir doctor`", doctor::examination),
+    ("What an examination has looked at", doctor::readings),
+    ("The doctor on workers and their limits", doctor::limits),
+    ("The doctor on ports, queues and tables", doctor::queues_and_tables),
+    ("The doctor on configurations of nginx", doctor::configurations),
+    ("The doctor on sysctl files", doctor::sysctls),
+    ("The doctor on clusters", doctor::cluster),
+    ("Evidence of the doctor, from files", doctor::of_files),
+    ("Evidence of the doctor, from the kernel", doctor::of_hosts),
+    ("Evidence of the doctor, calculated", doctor::calculations),
+    ("Evidence of the doctor, from clusters", doctor::cluster_evidence),
 ];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";

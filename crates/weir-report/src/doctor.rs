@@ -1,10 +1,8 @@
-//! Formats an examination for a terminal.
+//! Formats an examination by `weir doctor` for a terminal.
 
-use crate::examination::Examination;
+use weir_doctor::{Examination, Finding, Severity};
 use weir_model::foreign::{in_a_line, visible};
-
-use crate::facts::LoadDemand;
-use crate::finding::{Finding, Severity};
+use weir_sentences::doctor::{demand, evidence, mechanism, reading, room, title, verdict};
 
 /// Colours of the terminal, if enabled.
 struct Paint {
@@ -34,7 +32,7 @@ impl Paint {
 /// that they can be copied. Text from files and processes cannot control the terminal or begin a line of its own.
 pub fn text(examination: &Examination, width: usize, color: bool) -> String {
     let paint = Paint { on: color };
-    let mut text = format!("load      {}\n", asked(examination.asked));
+    let mut text = format!("load      {}\n", demand(examination.asked));
     text.push_str(&format!("verdict   {}\n", verdict(examination)));
     for finding in &examination.findings {
         text.push('\n');
@@ -42,15 +40,13 @@ pub fn text(examination: &Examination, width: usize, color: bool) -> String {
     }
     if !examination.room.is_empty() {
         text.push_str("\nroom with these settings\n");
-        for room in &examination.room {
-            let amount = crate::rules::figure(room.amount as u64);
-            let because = in_a_line(&room.because);
-            text.push_str(&format!("  {amount} {}: {because}\n", room.what));
+        for one in &examination.room {
+            text.push_str(&format!("  {}\n", in_a_line(&room(one))));
         }
     }
     text.push('\n');
-    let looked = examination.looked_at.join("; ");
-    text.push_str(&wrapped("looked at: ", "  ", &looked, width));
+    let readings: Vec<String> = examination.looked_at.iter().map(reading).collect();
+    text.push_str(&wrapped("looked at: ", "  ", &readings.join("; "), width));
     for unread in &examination.unread {
         let line = format!("{}: {}", unread.what, unread.why);
         text.push_str(&wrapped("not known: ", "  ", &line, width));
@@ -59,51 +55,14 @@ pub fn text(examination: &Examination, width: usize, color: bool) -> String {
     text
 }
 
-fn asked(asked: LoadDemand) -> String {
-    let mut parts = Vec::new();
-    if let Some(connections) = asked.connections {
-        parts.push(format!("{} connections", crate::rules::figure(connections)));
-    }
-    if let Some(rate) = asked.rate {
-        parts.push(format!("{} requests/s", crate::rules::rate(rate)));
-    }
-    if let Some(rate) = asked.connections_per_second {
-        parts.push(format!("{} new connections/s", crate::rules::rate(rate)));
-    }
-    if parts.is_empty() {
-        "none given; add --connections and --rate to check the settings for a load".to_owned()
-    } else {
-        parts.join(", ")
-    }
-}
-
-fn verdict(examination: &Examination) -> String {
-    let counts: Vec<String> =
-        [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")]
-            .into_iter()
-            .map(|(severity, word)| (examination.count(severity), word))
-            .filter(|(number, _)| *number > 0)
-            .map(|(number, word)| crate::rules::counted(number as u64, word))
-            .collect();
-    let judged = match (examination.has_errors(), examination.asked.is_some()) {
-        (true, _) => "these settings cannot carry it",
-        (false, true) => "none of the settings that were checked would limit it",
-        (false, false) => "no load given",
-    };
-    if counts.is_empty() {
-        format!("{judged}; nothing to report")
-    } else {
-        format!("{judged}: {}", counts.join(", "))
-    }
-}
-
 fn described(finding: &Finding, width: usize, paint: &Paint) -> String {
-    let mut text = format!("{}  {}", paint.severity(finding.severity), in_a_line(&finding.title));
-    text.push_str(&format!("  {}\n", paint.dim(&format!("[{}]", finding.id))));
-    for line in &finding.evidence {
-        text.push_str(&format!("    {}\n", in_a_line(line)));
+    let title = in_a_line(&title(&finding.problem));
+    let mut text = format!("{}  {title}", paint.severity(finding.severity));
+    text.push_str(&format!("  {}\n", paint.dim(&format!("[{}]", finding.problem.id()))));
+    for one in &finding.evidence {
+        text.push_str(&format!("    {}\n", in_a_line(&evidence(one))));
     }
-    text.push_str(&wrapped("  why: ", "    ", &finding.why, width));
+    text.push_str(&wrapped("  why: ", "    ", &mechanism(&finding.problem), width));
     for (label, commands) in [("now", &finding.change), ("for good", &finding.persist)] {
         for (at, command) in commands.iter().enumerate() {
             let label = match at {
@@ -113,9 +72,7 @@ fn described(finding: &Finding, width: usize, paint: &Paint) -> String {
             text.push_str(&format!("  {label:9} {}\n", in_a_line(command)));
         }
     }
-    if !finding.source.is_empty() {
-        text.push_str(&format!("  {}\n", paint.dim(finding.source)));
-    }
+    text.push_str(&format!("  {}\n", paint.dim(finding.source)));
     text
 }
 
@@ -142,9 +99,9 @@ fn wrapped(first: &str, indent: &str, text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use weir_doctor::{Facts, Reading, SysctlLine, Unread, examine};
+
     use super::*;
-    use crate::facts::{Facts, Unread};
-    use crate::finding::Room;
 
     #[test]
     fn lines_end_between_words_and_a_long_word_stands_alone() {
@@ -155,23 +112,26 @@ mod tests {
     /// Paths, directives and values come from others and cannot be trusted.
     #[test]
     fn nothing_foreign_commands_a_terminal_or_begins_a_line() {
-        let foreign = "/srv/\x1b[8m\x1b]0;t\x07\u{9b}2J\nnothing was changed";
-        let finding = Finding::warning("id", foreign)
-            .evidence(foreign)
-            .why(foreign, "source")
-            .change(foreign);
-        let unread = Unread { what: foreign.to_owned(), why: foreign.to_owned() };
-        let room = Room { what: "connections", amount: 1.0, because: foreign.to_owned() };
-        let examination = Examination {
-            findings: vec![finding],
-            room: vec![room],
-            looked_at: vec![foreign.to_owned()],
-            unread: vec![unread],
-            ..crate::examine(&Facts::default())
+        let foreign = "/etc/\x1b[8m\x1b]0;t\x07\u{9b}2J\nnothing was changed";
+        let line = SysctlLine {
+            file: foreign.to_owned(),
+            line: 1,
+            key: foreign.to_owned(),
+            value: foreign.to_owned(),
+            applied: true,
+            exists: false,
         };
+        let facts = Facts {
+            sysctl_lines: vec![line],
+            looked_at: vec![Reading::Unit { name: foreign.to_owned() }],
+            unread: vec![Unread { what: foreign.to_owned(), why: foreign.to_owned() }],
+            ..Facts::default()
+        };
+        let examination = examine(&facts);
         for color in [false, true] {
             let output = text(&examination, 1000, color);
-            assert_eq!(output.matches("\\u001b[8m\\u001b]0;t\\u0007").count(), 8);
+            // The key in the title; file, key and value as evidence; the file in a command; what was read, and what not.
+            assert_eq!(output.matches("\\u001b[8m\\u001b]0;t\\u0007").count(), 8, "{output}");
             let plain =
                 output.replace("\x1b[1;33m", "").replace("\x1b[2m", "").replace("\x1b[0m", "");
             let commands = plain.chars().filter(|&c| c.is_control() && c != '\n');

@@ -1,0 +1,8 @@
+//! An examination in its JSON form.
+
+use crate::host::Host;
+
+#[test]
+fn the_json_form() {
+    insta::assert_snapshot!(Host::tuned().examined().json().unwrap());
+}
