@@ -9,7 +9,6 @@ mod summary;
 use weir_analysis::capacity::{Capacity, CapacityFindings};
 use weir_model::record::SearchStage;
 use weir_model::study::Study;
-use weir_sentences::limiter::describe;
 
 use super::load;
 pub(super) use summary::{blocks as summary, winner};
