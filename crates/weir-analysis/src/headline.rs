@@ -9,6 +9,7 @@ use weir_model::study::{Metric, Study};
 use crate::blocks::LoadData;
 use crate::findings::{
     CountedReason, Findings, Headline, Incomplete, LeftOut, LoadFindings, MatrixFindings, Verdict,
+    WithoutFigures,
 };
 use crate::names;
 use crate::validity::Reason;
@@ -183,6 +184,7 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
         return Headline {
             validity: capacity.validity,
             because: because.unwrap_or_default(),
+            without_figures: None,
             incomplete: incomplete(records, findings.complete),
             left_out: Vec::new(),
         };
@@ -202,6 +204,7 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
     let mut headline = Headline {
         validity,
         because: because(validity, answering_again),
+        without_figures: None,
         incomplete: incomplete(records, findings.complete),
         left_out: match validity {
             Validity::Invalid => Vec::new(),
@@ -209,17 +212,19 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
         },
     };
     let without = alone.filter_map(|load| without_figures(load, metric));
-    if let Some((validity, because)) = without.max_by_key(|(validity, _)| *validity)
+    if let Some((validity, without_figures)) = without.max_by_key(|(validity, _)| *validity)
         && validity > headline.validity
     {
-        (headline.validity, headline.because) = (validity, because);
+        headline.validity = validity;
+        headline.because.clear();
+        headline.without_figures = Some(without_figures);
     }
     headline
 }
 
-/// Returns the reason if the usable trials of a load lack figures of the study's metric, or enough requests for its
+/// Returns a comparison if the usable trials of a load lack figures of the study's metric, or enough requests for its
 /// quantile.
-fn without_figures(load: &LoadFindings, metric: Metric) -> Option<(Validity, String)> {
+fn without_figures(load: &LoadFindings, metric: Metric) -> Option<(Validity, WithoutFigures)> {
     let mut comparisons = load.comparisons.iter().filter(|c| c.metric == metric);
     let first = comparisons.clone().next().filter(|_| load.blocks_used > 0)?;
     let all_invalid = comparisons.clone().all(|c| c.verdict == Verdict::Invalid);
@@ -228,8 +233,8 @@ fn without_figures(load: &LoadFindings, metric: Metric) -> Option<(Validity, Str
     } else {
         (Validity::Suspect, comparisons.find(|c| c.lacks_requests())?)
     };
-    let because = format!("under the load {}, {}", load.load, comparison.because);
-    Some((validity, because))
+    let without = WithoutFigures { load: load.load.clone(), arm: comparison.arm.clone() };
+    Some((validity, without))
 }
 
 fn incomplete(records: &[Record], complete: bool) -> Option<Incomplete> {

@@ -7,7 +7,7 @@ use weir_parameters::Catalog;
 
 use crate::blocks::LoadData;
 use crate::evidence::evidence;
-use crate::findings::{Comparison, Verdict};
+use crate::findings::{Basis, Caveat, Comparison, IdleLoad, Verdict};
 use crate::names;
 use crate::outcomes::sum;
 use crate::validity::BUSY;
@@ -23,8 +23,8 @@ const WORDS: &str = "the connections were the limit";
 pub(crate) struct Idle {
     /// Flags by arm of the study: true if neither its proxy nor generator nor origin was busy.
     arms: Vec<bool>,
-    /// Conclusion for the reader, as a clause.
-    words: String,
+    /// Figures of the idle arms.
+    load: IdleLoad,
 }
 
 impl Idle {
@@ -40,7 +40,6 @@ impl Idle {
             .flatten()
             .copied()
             .reduce(|one, other| [0, 1].map(|i| one[i].max(other[i])))?;
-        let connections = load.asking();
         // Of each arm: what is so of one is not of another that answers faster.
         let means: Vec<f64> = (0..shares_by_arm.len())
             .filter(|arm| shares_by_arm[*arm].is_some())
@@ -48,32 +47,26 @@ impl Idle {
             .collect();
         let shortest = means.iter().copied().fold(f64::INFINITY, f64::min);
         let longest = means.iter().copied().fold(0.0, f64::max);
-        let [lowest_rate, highest_rate] =
-            [longest, shortest].map(|seconds| names::rate(connections as f64 / seconds.max(1e-9)));
-        let words = format!(
-            "{WORDS}: {connections} connections × {} ms for a response allow {}/s, and \
-             no CPU was busy{} ({:.0} % at most); this says nothing about how much the proxy carries",
-            ends(format!("{:.3}", shortest * 1e3), format!("{:.3}", longest * 1e3)),
-            ends(lowest_rate, highest_rate),
-            if others >= CROWDED { " with the run" } else { "" },
-            busiest * 100.0
-        );
-        let words = if others >= CROWDED {
-            format!(
-                "{words}; responses may have waited for other processes, which had {:.0} % of the proxy's CPUs",
-                others * 100.0
-            )
-        } else {
-            words
-        };
-        let arms = shares_by_arm.iter().map(Option::is_some).collect();
-        Some(Idle { arms, words })
+        Some(Idle {
+            arms: shares_by_arm.iter().map(Option::is_some).collect(),
+            load: IdleLoad {
+                connections: load.asking(),
+                response_s: (shortest, longest),
+                busiest,
+                others: (others >= CROWDED).then_some(others),
+            },
+        })
+    }
+
+    /// Returns true if every arm was idle.
+    fn is_of_all(&self) -> bool {
+        self.arms.iter().all(|is_idle| *is_idle)
     }
 
     /// Returns a sentence about the load if every arm was idle; else an empty text.
     pub(crate) fn sentence(&self) -> String {
-        if self.arms.iter().all(|is_idle| *is_idle) {
-            let mut words = self.words.clone();
+        if self.is_of_all() {
+            let mut words = words(&self.load);
             words.replace_range(..1, "T");
             words + "."
         } else {
@@ -81,27 +74,48 @@ impl Idle {
         }
     }
 
-    /// Withdraws the equivalence of two idle arms: they carry the same because their connections allow no more. For two
-    /// idle arms that differ, appends the explanation to the reason.
+    /// Withdraws the equivalence of two idle arms: they carry the same because their connections allow no more. Adds the
+    /// explanation to the reason for two idle arms that differ.
     pub(crate) fn doubt(&self, data: &LoadData<'_>, comparison: &mut Comparison) {
         let both_idle = [&comparison.arm, &comparison.against].into_iter().all(|name| {
             let index = data.study.arms.iter().position(|arm| arm.name == *name);
             index.is_some_and(|index| self.arms[index])
         });
-        // Where it is so of every arm, the load says it once, with its figures.
-        let words = if self.arms.iter().all(|is_idle| *is_idle) { WORDS } else { &*self.words };
+        // Where it is so of every arm, the load has the figures.
+        let figures = (!self.is_of_all()).then(|| self.load.clone());
         let is_rate = matches!(comparison.metric, Metric::Rate | Metric::ReceivedBytes);
         let is_valid = comparison.verdict != Verdict::Invalid;
         if !is_rate || !is_valid || !both_idle {
             return;
         }
-        comparison.because = match comparison.verdict {
-            Verdict::Equivalent => {
-                comparison.verdict = Verdict::Inconclusive;
-                words.to_owned()
-            }
-            _ => format!("{}; {words}", comparison.because),
-        };
+        if comparison.verdict == Verdict::Equivalent {
+            comparison.verdict = Verdict::Inconclusive;
+            comparison.because = Basis::ConnectionsLimit(figures).into();
+        } else {
+            comparison.because.caveats.push(Caveat::ConnectionsLimit(figures));
+        }
+    }
+}
+
+/// Returns the conclusion for the reader, as a clause.
+fn words(load: &IdleLoad) -> String {
+    let IdleLoad { connections, response_s: (shortest, longest), busiest, others } = *load;
+    let [lowest_rate, highest_rate] =
+        [longest, shortest].map(|seconds| names::rate(connections as f64 / seconds.max(1e-9)));
+    let words = format!(
+        "{WORDS}: {connections} connections × {} ms for a response allow {}/s, and \
+         no CPU was busy{} ({:.0} % at most); this says nothing about how much the proxy carries",
+        ends(format!("{:.3}", shortest * 1e3), format!("{:.3}", longest * 1e3)),
+        ends(lowest_rate, highest_rate),
+        if others.is_some() { " with the run" } else { "" },
+        busiest * 100.0
+    );
+    match others {
+        Some(others) => format!(
+            "{words}; responses may have waited for other processes, which had {:.0} % of the proxy's CPUs",
+            others * 100.0
+        ),
+        None => words,
     }
 }
 

@@ -72,7 +72,7 @@ pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
 pub use crate::looks::decide;
 pub use crate::matrix::cells;
-pub use crate::names::{are_different_proxies, are_steps, capitalized, listed, metric_words};
+pub use crate::names::{are_different_proxies, are_steps, listed, metric_words};
 pub use crate::ranking::rankings;
 pub use crate::replicates::{samples_needed, samples_wanted};
 pub use crate::values::bad_shares;
@@ -127,7 +127,7 @@ fn compared(run: &Run) -> Findings {
                 .unwrap_or_else(|| looks::held(&mut comparer, idle.as_ref()));
             let idle_words = idle.map_or_else(String::new, |idle| idle.sentence());
             let (metrics, pairs) = (data.metrics(), &compared.pairs);
-            let rankings = ranking::rankings(study, &metrics, pairs, !idle_words.is_empty());
+            let rankings = ranking::rankings(study, &metrics, pairs);
             let arms = figures::arms(run, &comparer);
             samples.extend(matrix::samples(run, load, &comparer, &compared.comparisons));
             LoadFindings {

@@ -1,25 +1,6 @@
 //! Names of arms and their proxies in sentences.
 
-use weir_model::study::{Arm, ArmRole, Metric, ProxyKind, Study};
-
-/// Returns the name of an arm for running text. If it has its proxy's name, the proxy's own spelling is used. If the
-/// study has several proxies and the name does not show which, the proxy is appended.
-pub(crate) fn arm(study: &Study, name: &str) -> String {
-    let Some(arm) = find(study, name) else {
-        return name.to_owned();
-    };
-    let kind = study.proxy_of(arm).kind;
-    if name == kind.name() && kind.is_started() {
-        return kind.title().to_owned();
-    }
-    let says_which = name.to_lowercase().contains(kind.name());
-    let is_one_of_many = study.proxy_kinds().len() > 1 && kind.is_started();
-    if is_one_of_many && !says_which && arm.role != ArmRole::Change {
-        format!("{name} ({})", kind.title())
-    } else {
-        name.to_owned()
-    }
-}
+use weir_model::study::{Arm, Metric, Study};
 
 pub(crate) fn find<'a>(study: &'a Study, name: &str) -> Option<&'a Arm> {
     study.arms.iter().find(|arm| arm.name == name)
@@ -59,26 +40,6 @@ pub fn listed(names: &[String]) -> String {
     match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => names.concat(),
-    }
-}
-
-/// Capitalises the first letter, except in names of settings, of proxies and of the study's arms, which have only one
-/// spelling.
-pub fn capitalized(study: &Study, text: &str) -> String {
-    let first = text.split_whitespace().next().unwrap_or_default();
-    let word = first.trim_end_matches([',', ';', ':']);
-    let mut titles =
-        ProxyKind::ALL.iter().filter(|kind| kind.is_started()).map(|kind| kind.title());
-    let is_arm = study.arms.iter().any(|arm| {
-        text.strip_prefix(&*arm.name).is_some_and(|tail| !tail.starts_with(char::is_alphanumeric))
-    });
-    if is_arm || titles.any(|title| title == word) || first.contains(['_', '=', '-']) {
-        return text.to_owned();
-    }
-    let mut chars = text.chars();
-    match chars.next() {
-        Some(first) => first.to_uppercase().chain(chars).collect(),
-        None => String::new(),
     }
 }
 
@@ -127,33 +88,9 @@ fn grouped(digits: &str) -> String {
     text
 }
 
-/// Formats an interval of ratios: `1.02 to 1.05`, `0.98 to ∞`.
-pub(crate) fn interval((low, high): (f64, f64)) -> String {
-    let [low, high] =
-        [low, high].map(|end| if end.is_infinite() { "∞".to_owned() } else { format!("{end:.2}") });
-    format!("{low} to {high}")
-}
 #[cfg(test)]
 mod tests {
-    use weir_model::fixture;
-
     use super::*;
-
-    #[test]
-    fn names_with_one_spelling_keep_it() {
-        let arms = ["nolog", "éa b"].map(|name| fixture::arm(name, ArmRole::Change, &[]));
-        let study = fixture::study(arms.into());
-        #[rustfmt::skip]
-        let words = [
-            "nginx carries most", "HAProxy, nginx", "gzip=on costs", "one-worker carries",
-            "nolog makes", "nolog: better", "éa b makes", "",
-        ];
-        for text in words {
-            assert_eq!(capitalized(&study, text), text);
-        }
-        assert_eq!(capitalized(&study, "nologs make"), "Nologs make");
-        assert_eq!(capitalized(&study, "the proxy"), "The proxy");
-    }
 
     #[test]
     fn names_are_listed_as_one_says_them() {

@@ -6,8 +6,12 @@
 //! into one file, `sentences.md`, which reads from top to bottom.
 
 mod answer;
+pub mod comparison;
+pub mod limits;
 mod names;
 mod numbers;
+pub mod published;
+pub mod ranking;
 
 pub use answer::answer;
 pub use names::{capitalize, join_names, metric_words};

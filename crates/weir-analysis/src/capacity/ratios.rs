@@ -67,7 +67,16 @@ fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
                 (claimed.verdict, claimed.ratio),
                 (*reach, [same, &claimed.against]),
                 study.objective.band,
-            ),
+            )
+            .map(|equal| {
+                let (claim, by) = if equal.was_equivalent {
+                    ("the whole interval is within the band", "more")
+                } else {
+                    ("the interval excludes 1", "as much")
+                };
+                let ([same, against], percent) = (equal.arms, equal.difference * 100.0);
+                format!("{claim}, but two equal arms ({same} and {against}) differed by {by}: {percent:.1} %")
+            }),
         };
         if let Some(why) = why {
             (claimed.verdict, claimed.because) = (Verdict::Inconclusive, why);

@@ -12,6 +12,9 @@ pub struct Headline {
     /// Reason why the answer is not VALID, in one sentence without a full stop; empty if it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub because: String,
+    /// Comparison without figures that is the reason why the answer is not VALID; `because` is then empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_figures: Option<WithoutFigures>,
     /// Reason why the run is not the one that was planned; `None` if it is.
     pub incomplete: Option<Incomplete>,
     /// Loads, apart from those behind the answer, that are INVALID as a whole. Empty if the answer itself is INVALID.
@@ -24,10 +27,21 @@ impl Default for Headline {
         Headline {
             validity: Validity::Invalid,
             because: String::new(),
+            without_figures: None,
             incomplete: None,
             left_out: Vec::new(),
         }
     }
+}
+
+/// Comparison by the study's metric that has no figures, or too few requests for its quantile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WithoutFigures {
+    /// The load.
+    pub load: String,
+    /// The arm.
+    pub arm: String,
 }
 
 /// End of a run that did not end as planned.

@@ -29,6 +29,7 @@ mod tones;
 use weir_analysis::findings::{Findings, Incomplete, MisreadArm};
 use weir_model::record::Outcome;
 use weir_model::study::Study;
+use weir_sentences::comparison::describe_lack;
 
 use crate::input::ReportInput;
 use crate::tree::{
@@ -105,7 +106,7 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
         .and(Role::Code, &*input.header.run)
         .plain(format!(", {}", setup::instant(&input.header.started_at)));
     blocks.push(Block::Only(Outputs::MARKDOWN, vec![clause(Style::Plain, run)]));
-    let notes = note_sentences(input.findings);
+    let notes = note_sentences(study, input.findings);
     let all = notes.iter().map(|sentence| clause(Style::Warning, sentence.as_str()));
     blocks.push(Block::Only(Outputs::WHOLE, all.collect()));
     let remarks =
@@ -117,11 +118,15 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
 }
 
 /// Returns the notes that qualify the answer, in sentences.
-fn note_sentences(findings: &Findings) -> Vec<String> {
+fn note_sentences(study: &Study, findings: &Findings) -> Vec<String> {
     let headline = &findings.headline;
     let mut notes = Vec::new();
-    if !headline.because.is_empty() {
-        notes.push(format!("{}: {}", words::validity(headline.validity), headline.because));
+    let because = match &headline.without_figures {
+        Some(lack) => describe_lack(study, findings, lack),
+        None => headline.because.clone(),
+    };
+    if !because.is_empty() {
+        notes.push(format!("{}: {because}", words::validity(headline.validity)));
     }
     notes.extend(headline.incomplete.as_ref().map(incomplete));
     notes.extend(left_out(findings));

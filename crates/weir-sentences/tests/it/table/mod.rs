@@ -3,11 +3,21 @@
 //! difference.
 
 mod answer;
+mod comparison;
+mod limits;
+mod published;
+mod ranking;
 
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 1] = [("The answer of a comparison", answer::rows)];
+const SECTIONS: [(&str, fn() -> Vec<Row>); 5] = [
+    ("The answer of a comparison", answer::rows),
+    ("The reason for a verdict", comparison::rows),
+    ("The reason for a verdict on a limit", limits::rows),
+    ("A ranking", ranking::rows),
+    ("The reason for a verdict on a published result", published::rows),
+];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";
 
