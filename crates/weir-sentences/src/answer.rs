@@ -11,7 +11,7 @@ use weir_analysis::findings::{
 use weir_analysis::{are_different_proxies, are_steps};
 use weir_model::study::{ArmRole, Metric, Study};
 
-use crate::limits;
+use crate::limits::explain_limit;
 use crate::names::{capitalize, find_arm, join_names, metric_words};
 use crate::numbers::{self, ms};
 
@@ -221,7 +221,7 @@ fn stays(arm: &str, findings: &LimitFindings) -> String {
 fn limit_of(study: &Study, limit: &LimitFindings) -> String {
     let clause = stays(&limit.arm, limit);
     if !limit.value_ns.is_finite() {
-        return format!("{clause} ({})", limits::describe_reason(limit));
+        return format!("{clause} ({})", explain_limit(limit));
     }
     let (low, high) = limit.interval_ns;
     let quantile = limit.metric.response_quantile().unwrap_or_default();

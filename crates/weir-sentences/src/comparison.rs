@@ -11,7 +11,7 @@ use weir_stats::verdict::LEAST_REPLICATES;
 use crate::numbers;
 
 /// Returns the reason for a verdict: "the whole interval is above 1 and p is 0.0012 after correction".
-pub fn describe_reason(comparison: &Comparison, objective: &Objective) -> String {
+pub fn explain_verdict(comparison: &Comparison, objective: &Objective) -> String {
     let because = &comparison.because;
     let mut clauses = vec![describe_basis(comparison, objective)];
     clauses.extend(because.needed.as_ref().map(describe_needed));
@@ -20,12 +20,16 @@ pub fn describe_reason(comparison: &Comparison, objective: &Objective) -> String
 }
 
 /// Returns the reason why an answer is not VALID: "under the load open, nothing was measured".
-pub fn describe_lack(study: &Study, findings: &Findings, lack: &WithoutFigures) -> String {
+pub fn explain_missing_figures(
+    study: &Study,
+    findings: &Findings,
+    without: &WithoutFigures,
+) -> String {
     let mut loads = findings.loads.iter();
-    let load = loads.find(|load| load.load == lack.load);
-    let found = load.and_then(|load| load.comparison(&lack.arm, study.objective.metric));
-    let reason = found.map_or_else(String::new, |found| describe_reason(found, &study.objective));
-    format!("under the load {}, {reason}", lack.load)
+    let load = loads.find(|load| load.load == without.load);
+    let found = load.and_then(|load| load.comparison(&without.arm, study.objective.metric));
+    let reason = found.map_or_else(String::new, |found| explain_verdict(found, &study.objective));
+    format!("under the load {}, {reason}", without.load)
 }
 
 fn describe_basis(comparison: &Comparison, objective: &Objective) -> String {

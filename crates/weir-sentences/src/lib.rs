@@ -6,12 +6,16 @@
 //! into one file, `sentences.md`, which reads from top to bottom.
 
 mod answer;
-pub mod comparison;
-pub mod limits;
+mod comparison;
+mod limits;
 mod names;
 mod numbers;
-pub mod published;
-pub mod ranking;
+mod published;
+mod ranking;
 
 pub use answer::answer;
+pub use comparison::{explain_missing_figures, explain_verdict};
+pub use limits::explain_limit;
 pub use names::{capitalize, join_names, metric_words};
+pub use published::{explain_published_figure, explain_published_gain, explain_published_time};
+pub use ranking::describe_ranking;

@@ -7,7 +7,7 @@ use weir_stats::verdict::LEAST_REPLICATES;
 use crate::numbers;
 
 /// Returns the reason for a verdict: "0.52 to 0.61 % of the requests took longer, and 1.000 % may".
-pub fn describe_reason(found: &LimitFindings) -> String {
+pub fn explain_limit(found: &LimitFindings) -> String {
     match found.because {
         LimitReason::NothingMeasured => "nothing was measured".to_owned(),
         LimitReason::NoValidBlock { blocks } => format!("none of {blocks} blocks was valid"),

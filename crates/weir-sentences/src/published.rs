@@ -2,32 +2,32 @@
 
 use weir_analysis::findings::{
     Comparison, EffectReason, FigureFindings, FiguresFindings, Findings, GainFindings, GainReason,
-    InertArm, TimeFindings,
+    TimeFindings,
 };
 use weir_model::study::{Metric, Study};
 
-use crate::comparison;
+use crate::comparison::explain_verdict;
 
 /// Returns the reason for the verdict on a figure; empty if its figures show it.
-pub fn describe_figure_reason(
+pub fn explain_published_figure(
     study: &Study,
     findings: &Findings,
     (figures, row): (&FiguresFindings, &FigureFindings),
 ) -> String {
-    let arm = ArmUnderLoad { arm: &row.arm, load: figures.load.as_deref(), metric: figures.metric };
-    describe_effect_reason(study, findings, &arm, row.because.as_ref())
+    let found = find_comparison(findings, figures.load.as_deref(), &row.arm, figures.metric);
+    explain_effect(study, findings, (&row.arm, found), row.because.as_ref()).unwrap_or_default()
 }
 
 /// Returns the reason for the verdict on a response time; empty if its figures show it.
-pub fn describe_time_reason(study: &Study, findings: &Findings, found: &TimeFindings) -> String {
+pub fn explain_published_time(study: &Study, findings: &Findings, found: &TimeFindings) -> String {
     let mut metrics = [Metric::ResponseP50, Metric::ResponseP99].into_iter();
     let metric = metrics.find(|metric| metric.response_quantile() == Some(found.quantile));
-    let arm = ArmUnderLoad { arm: &found.arm, load: found.load.as_deref(), metric };
-    describe_effect_reason(study, findings, &arm, found.because.as_ref())
+    let ours = find_comparison(findings, found.load.as_deref(), &found.arm, metric);
+    explain_effect(study, findings, (&found.arm, ours), found.because.as_ref()).unwrap_or_default()
 }
 
 /// Returns the reason for the verdict on a gain; empty if its figures show it.
-pub fn describe_gain_reason(found: &GainFindings) -> String {
+pub fn explain_published_gain(found: &GainFindings) -> String {
     let Some(because) = found.because else {
         return String::new();
     };
@@ -47,37 +47,30 @@ pub fn describe_gain_reason(found: &GainFindings) -> String {
     }
 }
 
-/// An arm under a load, by a metric.
-struct ArmUnderLoad<'a> {
-    arm: &'a str,
-    load: Option<&'a str>,
-    metric: Option<Metric>,
-}
-
-fn describe_effect_reason(
+/// Returns the reason for the verdict on a published effect of an arm, whose own comparison is given.
+fn explain_effect(
     study: &Study,
     findings: &Findings,
-    of: &ArmUnderLoad<'_>,
+    (arm, found): (&str, Option<&Comparison>),
     because: Option<&EffectReason>,
-) -> String {
-    let found = match because {
-        None => None,
-        Some(EffectReason::Comparison) => find_comparison(findings, of)
-            .map(|found| comparison::describe_reason(found, &study.objective)),
-        Some(EffectReason::Inert) => findings
-            .inert
-            .iter()
-            .find(|inert| inert.arm == of.arm && inert.whole)
-            .map(InertArm::why),
-        Some(EffectReason::RuledOut) => {
-            Some("the interval rules the published size out".to_owned())
+) -> Option<String> {
+    Some(match because? {
+        EffectReason::Comparison => explain_verdict(found?, &study.objective),
+        EffectReason::Inert => {
+            let mut inert = findings.inert.iter();
+            inert.find(|inert| inert.arm == arm && inert.whole)?.why()
         }
-        Some(EffectReason::Since(change)) => Some(change.clone()),
-    };
-    found.unwrap_or_default()
+        EffectReason::RuledOut => "the interval rules the published size out".to_owned(),
+        EffectReason::Since(change) => change.clone(),
+    })
 }
 
-fn find_comparison<'a>(findings: &'a Findings, of: &ArmUnderLoad<'_>) -> Option<&'a Comparison> {
-    let load = findings.loads.iter().find(|load| Some(&*load.load) == of.load)?;
-    load.comparison(of.arm, of.metric?)
+fn find_comparison<'a>(
+    findings: &'a Findings,
+    load: Option<&str>,
+    arm: &str,
+    metric: Option<Metric>,
+) -> Option<&'a Comparison> {
+    let mut loads = findings.loads.iter();
+    loads.find(|found| Some(&*found.load) == load)?.comparison(arm, metric?)
 }

@@ -12,7 +12,7 @@ use weir_model::record::{
 };
 use weir_model::study::Metric;
 use weir_model::study::StudyArrivals;
-use weir_sentences::comparison::describe_reason;
+use weir_sentences::explain_verdict;
 use weir_simulation::{ArmModel, Distribution, Fault, Model, SICK, TimeWait};
 
 use super::bench::{Bench, arm, load, reports};
@@ -340,7 +340,7 @@ fn arms_that_their_connections_limit_are_not_equivalent() {
         let load = &findings.loads[0];
         let comparison = load.comparison("other", Metric::Rate).expect("a comparison");
         assert_eq!(comparison.verdict == Verdict::Inconclusive, is_idle, "{comparison:?}");
-        let reason = describe_reason(comparison, &run.header.study.objective);
+        let reason = explain_verdict(comparison, &run.header.study.objective);
         assert_eq!(reason == "the connections were the limit", is_idle, "{comparison:?}");
         // Its figures stand once, with the load.
         let answer = weir_sentences::answer(&run.header.study, &findings);

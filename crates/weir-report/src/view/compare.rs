@@ -3,7 +3,7 @@
 use weir_analysis::are_steps;
 use weir_analysis::findings::{ArmFindings, Comparison, LoadFindings, Verdict};
 use weir_model::study::{Arm, ArmRole, Metric, Study};
-use weir_sentences::comparison::describe_reason;
+use weir_sentences::explain_verdict;
 
 use super::{about, tones};
 use crate::input::ReportInput;
@@ -161,7 +161,7 @@ fn one<'a>(
         inert: word,
         because: counted
             .or(levels)
-            .or_else(|| comparison.map(|found| describe_reason(found, &study.objective)))
+            .or_else(|| comparison.map(|found| explain_verdict(found, &study.objective)))
             .unwrap_or_default(),
         confidence: study.objective.confidence,
     }

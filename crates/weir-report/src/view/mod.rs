@@ -29,7 +29,7 @@ mod tones;
 use weir_analysis::findings::{Findings, Incomplete, MisreadArm};
 use weir_model::record::Outcome;
 use weir_model::study::Study;
-use weir_sentences::comparison::describe_lack;
+use weir_sentences::explain_missing_figures;
 
 use crate::input::ReportInput;
 use crate::tree::{
@@ -122,7 +122,7 @@ fn note_sentences(study: &Study, findings: &Findings) -> Vec<String> {
     let headline = &findings.headline;
     let mut notes = Vec::new();
     let because = match &headline.without_figures {
-        Some(lack) => describe_lack(study, findings, lack),
+        Some(without) => explain_missing_figures(study, findings, without),
         None => headline.because.clone(),
     };
     if !because.is_empty() {

@@ -2,8 +2,7 @@
 
 use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{ArmRole, Metric, Study};
-use weir_sentences::comparison::describe_reason;
-use weir_sentences::ranking::describe_ranking;
+use weir_sentences::{capitalize, describe_ranking, explain_verdict};
 
 use super::tones;
 use crate::input::ReportInput;
@@ -24,7 +23,7 @@ pub(super) fn blocks(input: &ReportInput<'_>, load: &LoadFindings, metric: Metri
     let ranking = describe_ranking(study, load, metric);
     let mut blocks = Vec::new();
     if let Some(ranking) = ranking.filter(|ranking| !is_said(&input.answer, ranking)) {
-        let sentence = weir_sentences::capitalize(study, &ranking);
+        let sentence = capitalize(study, &ranking);
         blocks.push(text(Style::Strong, format!("{sentence}.")));
     }
     let reading = match note(&pairs, study.objective.confidence).as_str() {
@@ -85,7 +84,7 @@ fn cell(study: &Study, pairs: &[&Comparison], arm: &str, against: &str) -> Cell 
     };
     let signed = format!("{} {ratio}", words::verdict_sign(comparison.verdict));
     let word = comparison.verdict.word();
-    let reason = describe_reason(&comparison, &study.objective);
+    let reason = explain_verdict(&comparison, &study.objective);
     Cell::tone(tones::tone(comparison.verdict), signed)
         .small(interval)
         .title(format!("{arm} against {against}: {word}, {reason}"))

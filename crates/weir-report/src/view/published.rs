@@ -7,9 +7,7 @@ use weir_analysis::findings::{
     PublishedVerdict, TimeFindings,
 };
 use weir_model::study::GainOf;
-use weir_sentences::published::{
-    describe_figure_reason, describe_gain_reason, describe_time_reason,
-};
+use weir_sentences::{explain_published_figure, explain_published_gain, explain_published_time};
 
 use super::tones;
 use crate::input::ReportInput;
@@ -93,7 +91,8 @@ fn figures(input: &ReportInput<'_>, found: &FiguresFindings) -> Table {
     let is_time = found.load.is_none();
     Table::new(Kind::Plain, "Published figures beside measured ones", "arm").columns(columns).rows(
         found.rows.iter().map(|row| {
-            let because = describe_figure_reason(&input.header.study, input.findings, (found, row));
+            let because =
+                explain_published_figure(&input.header.study, input.findings, (found, row));
             figure_row(row, because, is_time)
         }),
     )
@@ -158,7 +157,7 @@ fn time_row(input: &ReportInput<'_>, found: &TimeFindings) -> Row {
         Cell::from(found.measured_ns.map_or_else(none, number::time)),
         measured,
         Cell::from(load_words(found.load.as_deref(), findings)),
-        said(found.verdict, describe_time_reason(&input.header.study, findings, found)),
+        said(found.verdict, explain_published_time(&input.header.study, findings, found)),
     ];
     Row::new(&*found.arm, cells).about(published_for(found))
 }
@@ -250,7 +249,7 @@ impl Gain<'_> {
     /// Formats a gain and then its arms: `transport=sockmap, completed rate under load closed (VALID): published mean
     /// +280 %, peak +366 %; here mean +41 %, peak +52 %: confirmed`.
     fn lines(&self, findings: &Findings) -> impl Iterator<Item = Text> {
-        let because = match describe_gain_reason(self.found).as_str() {
+        let because = match explain_published_gain(self.found).as_str() {
             "" => String::new(),
             because => format!(", {because}"),
         };
@@ -273,7 +272,7 @@ impl Gain<'_> {
             published,
             here,
             Cell::lines(self.arms()),
-            said(Some(self.found.verdict), describe_gain_reason(self.found)),
+            said(Some(self.found.verdict), explain_published_gain(self.found)),
         ];
         Row::new(&*self.of, cells).about(self.about(findings))
     }

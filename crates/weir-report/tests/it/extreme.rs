@@ -244,6 +244,8 @@ fn ratios_that_are_none_or_beyond_all_bounds() {
             comparison.p_holm = f64::NAN;
             comparison.minimum_detectable = f64::NAN;
             comparison.verdict = [Verdict::Invalid, Verdict::Inconclusive][index % 2];
+            let bases = [Basis::FewAnswers, Basis::ContainsOne];
+            comparison.because = bases[index % 2].clone().into();
         }
     }
     all(&run);

@@ -11,7 +11,7 @@ use weir_model::study::{
     Arm, ArmRole, Compare, ExternalSpec, LauncherSpec, Metric, OwnConfiguration,
 };
 use weir_report::{html, markdown, terminal};
-use weir_sentences::ranking::describe_ranking;
+use weir_sentences::describe_ranking;
 
 use crate::fixture::{self, Fixture, comparison};
 use crate::markup::{self, has_all, has_none, keep};

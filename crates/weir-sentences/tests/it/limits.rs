@@ -78,7 +78,7 @@ fn requests_that_were_never_answered_are_beyond_every_limit() {
     let findings = of_alone(60, 1e5, 60);
     let limit = only_limit(&findings);
     assert_eq!(limit.verdict, Holding::DoesNotHold, "{limit:?}");
-    let reason = weir_sentences::limits::describe_reason(limit);
+    let reason = weir_sentences::explain_limit(limit);
     assert_eq!(reason, "2.9 % of the requests were not answered");
     assert_eq!(limit.value_ns, f64::INFINITY);
     let why = "nginx does not stay within 1 ms (2.9 % of the requests were not answered)";

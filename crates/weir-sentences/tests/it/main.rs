@@ -32,7 +32,7 @@ impl AnalyzedRun {
     }
 
     fn reason(&self, comparison: &Comparison) -> String {
-        weir_sentences::comparison::describe_reason(comparison, &self.study.objective)
+        weir_sentences::explain_verdict(comparison, &self.study.objective)
     }
 }
 

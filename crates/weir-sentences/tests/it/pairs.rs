@@ -9,7 +9,7 @@ use super::{AnalyzedRun, comparison};
 use weir_analysis::findings::{Comparison, Findings, Verdict};
 use weir_analysis::fixture::{Moment, arm, build_header, build_trials, normal, run, three_arms};
 use weir_analysis::rankings;
-use weir_sentences::ranking::describe_ranking;
+use weir_sentences::describe_ranking;
 
 pub(super) const KINDS: [ProxyKind; 5] =
     [ProxyKind::Nginx, ProxyKind::Haproxy, ProxyKind::Envoy, ProxyKind::Caddy, ProxyKind::Httpd];

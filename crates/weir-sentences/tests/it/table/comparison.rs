@@ -7,7 +7,7 @@ use weir_analysis::fixture::{build_header, build_trials, run, three_arms};
 use weir_analysis::{analyze, samples_needed};
 use weir_model::fixture::study;
 use weir_model::study::Metric;
-use weir_sentences::comparison::{describe_lack, describe_reason};
+use weir_sentences::{explain_missing_figures, explain_verdict};
 
 use super::Row;
 
@@ -159,15 +159,16 @@ fn cases() -> Vec<(&'static str, Comparison)> {
 pub(super) fn rows() -> Vec<Row> {
     let objective = study(Vec::new()).objective;
     let reasons = cases().into_iter();
-    let reasons = reasons.map(|(case, found)| (case, describe_reason(&found, &objective)));
-    reasons.chain([("An answer that has no figures", lack())]).collect()
+    let reasons = reasons.map(|(case, found)| (case, explain_verdict(&found, &objective)));
+    reasons.chain([("An answer that has no figures", explain_lack())]).collect()
 }
 
 /// Returns the reason why the answer is INVALID if no arm has figures of the study's metric.
-fn lack() -> String {
+fn explain_lack() -> String {
     let mut header = build_header(three_arms());
     header.study.objective.metric = Metric::ResponseP99;
     let (_folder, run) = run(&header, build_trials(&header, "open", 12, |_| 10_000.0));
     let findings = analyze(&run);
-    describe_lack(&header.study, &findings, findings.headline.without_figures.as_ref().unwrap())
+    let without = findings.headline.without_figures.as_ref().unwrap();
+    explain_missing_figures(&header.study, &findings, without)
 }

@@ -2,7 +2,7 @@
 
 use weir_analysis::findings::{Holding, LimitFindings, LimitReason};
 use weir_model::study::Metric;
-use weir_sentences::limits::describe_reason;
+use weir_sentences::explain_limit;
 
 use super::Row;
 
@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Row> {
             verdict: Holding::NotShown,
             because,
         };
-        (case, describe_reason(&found))
+        (case, explain_limit(&found))
     });
     rows.collect()
 }

@@ -8,9 +8,7 @@ use weir_analysis::findings::{
 use weir_analysis::fixture::{build_header, build_trials, run, three_arms};
 use weir_model::record::Inert;
 use weir_model::study::{GainOf, Metric, Study};
-use weir_sentences::published::{
-    describe_figure_reason, describe_gain_reason, describe_time_reason,
-};
+use weir_sentences::{explain_published_figure, explain_published_gain, explain_published_time};
 
 use super::Row;
 use super::comparison::compared;
@@ -48,7 +46,7 @@ fn of_figure(because: EffectReason) -> String {
     };
     let load = Some("open".to_owned());
     let figures = FiguresFindings { load, metric: Some(Metric::ResponseP50), rows: Vec::new() };
-    describe_figure_reason(&study, &findings, (&figures, &row))
+    explain_published_figure(&study, &findings, (&figures, &row))
 }
 
 /// Describes the reason for the verdict on a quantile that was published for keepalive.
@@ -68,13 +66,13 @@ fn of_time(quantile: f64, because: EffectReason) -> String {
         verdict: Some(PublishedVerdict::NotMeasured),
         because: Some(because),
     };
-    describe_time_reason(&study, &findings, &found)
+    explain_published_time(&study, &findings, &found)
 }
 
 /// Describes the reason for the verdict on a gain of three arms.
 fn of_gain(because: GainReason) -> String {
     let arm = |name| compared(Metric::Rate, [name, "stock"], 1.3, Verdict::Better);
-    describe_gain_reason(&GainFindings {
+    explain_published_gain(&GainFindings {
         of: GainOf::Arms(Vec::new()),
         metric: Metric::Rate,
         load: None,

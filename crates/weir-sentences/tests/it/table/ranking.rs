@@ -4,7 +4,7 @@ use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_analysis::fixture::{arm, build_header, run};
 use weir_analysis::{analyze, rankings};
 use weir_model::study::{ArmRole, Compare, Metric, ProxyKind, Study};
-use weir_sentences::ranking::describe_ranking;
+use weir_sentences::describe_ranking;
 
 use super::Row;
 use super::comparison::compared;

@@ -5,7 +5,7 @@ use weir_model::nearest::nearest;
 use weir_model::record::Validity;
 use weir_model::study::{ArmRole, Study};
 use weir_report::words;
-use weir_sentences::comparison::describe_reason;
+use weir_sentences::explain_verdict;
 
 use super::{Condition, Figure, Held, Judged, Says, Vocabulary, beyond, capacity};
 use crate::failure::Failure;
@@ -150,7 +150,7 @@ fn judge_comparison(
     };
     let verdict = found.verdict.word();
     let metric = weir_sentences::metric_words(found.metric);
-    let because = describe_reason(found, &study.objective);
+    let because = explain_verdict(found, &study.objective);
     Some((
         held,
         format!(
