@@ -99,8 +99,15 @@ def as_logs(comparison: dict) -> dict:
         "high": high,
         "confidence": comparison["confidence"],
         "minimum_detectable": comparison["minimum_detectable"],
-        "because": comparison["because"],
+        "because": basis_of(comparison),
     }
+
+
+def basis_of(comparison: dict) -> str:
+    """What the verdict rests on: `nothing measured`."""
+    basis = comparison["because"]["basis"]
+    name = basis if isinstance(basis, str) else next(iter(basis))
+    return name.replace("_", " ")
 
 
 def continuity(records: list[dict]) -> dict:

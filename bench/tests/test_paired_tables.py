@@ -134,10 +134,10 @@ class Whole(unittest.TestCase):
     def test_why_something_was_left_out_is_said(self):
         odd = in_slices(0, blocks_used=17, invalid=["proxy-steal: 45 %"])
         odd["metrics"]["rate"] = {"n": 0, "estimate": None, "low": None, "high": None,
-                                  "because": "nothing was measured"}
+                                  "because": "nothing measured"}
         text = tables.markdown(document([odd]))
         self.assertIn("- slices: round 0, 3 of 20 blocks not used: proxy-steal: 45 %", text)
-        self.assertIn("- slices: round 0, completed rate: nothing was measured", text)
+        self.assertIn("- slices: round 0, completed rate: nothing measured", text)
 
     def test_another_network_is_said(self):
         away = {**document(rounds()), "listen": "10.0.0.2"}

@@ -76,7 +76,8 @@ class Continuity(unittest.TestCase):
 class Compared(unittest.TestCase):
     def findings(self, **changes):
         comparison = {"metric": "rate", "n": 9, "merged": 1, "ratio": 1.1, "interval": [0.9, 1.2],
-                      "confidence": 0.95, "minimum_detectable": 0.2, "because": "", **changes}
+                      "confidence": 0.95, "minimum_detectable": 0.2, "because": {"basis": "contains_one"},
+                      **changes}
         other = dict(comparison, metric="received_bytes")
         reason = {"reason": {"validity": "INVALID", "rule": "proxy-steal", "share": 0.45}}
         return {"loads": [{"comparisons": [comparison, other], "blocks": 9, "blocks_used": 8,
@@ -91,8 +92,12 @@ class Compared(unittest.TestCase):
         self.assertEqual(found["invalid"], ["proxy-steal: 45 %"])
 
     def test_what_was_not_comparable_stays_unknown(self):
-        found = slices.compared(self.findings(ratio=None, interval=[None, None]), LOADS[0])
-        self.assertIsNone(found["metrics"]["rate"]["low"])
+        for basis, because in [("nothing_measured", "nothing measured"),
+                               ({"no_valid_block": {"blocks": 9}}, "no valid block")]:
+            changes = {"ratio": None, "interval": [None, None], "because": {"basis": basis}}
+            rate = slices.compared(self.findings(**changes), LOADS[0])["metrics"]["rate"]
+            self.assertIsNone(rate["low"])
+            self.assertEqual(rate["because"], because)
 
 
 class Configuration(unittest.TestCase):

@@ -4,11 +4,10 @@
 use weir_model::record::LookRecord;
 use weir_model::study::{ArmRole, Compare, LoadSpec, Metric, Objective};
 use weir_record::Run;
-use weir_stats::clusters::INSTANCE_SD;
 use weir_stats::{Estimate, Evidence, SignedRank, holm, least_replicates, ratio_of, verdict};
 
 use crate::blocks::LoadData;
-use crate::findings::{AtLook, Comparison, Verdict};
+use crate::findings::{AtLook, Basis, Caveat, Comparison, Needed, Verdict};
 use crate::matrix;
 use crate::names;
 use crate::replicates::{Replicates, group_size, replicates, samples_needed, samples_wanted};
@@ -28,9 +27,6 @@ pub(crate) struct Comparer<'a> {
     /// Number of loads in the matrix that the load belongs to; 1 for a load that stands alone.
     cells: usize,
 }
-
-/// Reason why two arms cannot be compared, in half a sentence.
-pub(crate) struct NotComparable(String);
 
 /// Comparisons under one load.
 #[derive(Default)]
@@ -157,8 +153,8 @@ impl<'a> Comparer<'a> {
         let mut comparison = blank(self.data, metric, arm, against);
         let drawn = match self.draw(metric, arm, against) {
             Ok(drawn) => drawn,
-            Err(NotComparable(why)) => {
-                comparison.because = why;
+            Err(why) => {
+                comparison.because.basis = why;
                 return comparison;
             }
         };
@@ -171,7 +167,6 @@ impl<'a> Comparer<'a> {
             Some(look) => Estimate::at_look(self.tests, sample, clusters, confidence, look.is_last),
         };
         let Some(estimate) = estimate else {
-            comparison.because = "the metric was not recorded".to_owned();
             return comparison;
         };
         let estimate = if drawn.has_few_instances() {
@@ -200,11 +195,10 @@ impl<'a> Comparer<'a> {
             least => least,
         };
         comparison.verdict = Verdict::Inconclusive;
-        comparison.because = caveats(metric, &drawn, &estimate);
+        comparison.because.caveats = caveats(metric, &drawn, &estimate);
         // At a look neighbours are taken together.
         if self.look.is_none() && estimate.correlated && drawn.has_short_clusters() {
-            comparison.because +=
-                "; neighbouring replicates are correlated, so the interval may be too narrow";
+            comparison.because.caveats.push(Caveat::Correlated);
         }
         comparison.look = self.look.map(|look| AtLook {
             look: look.look,
@@ -225,31 +219,29 @@ impl<'a> Comparer<'a> {
         self.look.map_or(error / family as f64, |look| look.level)
     }
 
-    /// Returns the replicates of `metric`, from the blocks in which both arms are usable.
+    /// Returns the replicates of `metric`, from the blocks in which both arms are usable; else the reason why the arms
+    /// cannot be compared.
     pub(crate) fn draw(
         &self,
         metric: Metric,
         arm: usize,
         against: usize,
-    ) -> Result<Replicates, NotComparable> {
+    ) -> Result<Replicates, Basis> {
         let data = self.data;
         let unseen = [arm, against]
             .map(|index| &data.study.arms[index])
             .into_iter()
             .find(|arm| !data.sees_process(arm));
         if let (Metric::CpuPerRequest, Some(unseen)) = (metric, unseen) {
-            return Err(NotComparable(format!(
-                "weir did not start the proxy of {} and does not see its CPU time",
-                unseen.name
-            )));
+            return Err(Basis::CpuTimeUnseen { arm: unseen.name.clone() });
         }
         let all = data.usable_pairs(arm, against);
         let blocks = self.values.telling(metric, &[arm, against], all.clone());
         if blocks.is_empty() {
-            return Err(NotComparable(match data.blocks.len() {
-                0 => "nothing was measured".to_owned(),
-                n => format!("none of {n} blocks was valid for both arms"),
-            }));
+            return Err(match data.blocks.len() {
+                0 => Basis::NothingMeasured,
+                blocks => Basis::NoValidBlock { blocks: blocks as u32 },
+            });
         }
         let values = &self.values;
         let (size, requests) = match samples_wanted(metric) {
@@ -271,13 +263,7 @@ impl<'a> Comparer<'a> {
                 [arm, against].map(|arm| values.times(arm, &all).quantile(0.99));
             drawn.pooled = p99 / p99_against;
         }
-        if drawn.differences.is_empty() {
-            Err(NotComparable(
-                "in no block did either arm answer enough requests for it".to_owned(),
-            ))
-        } else {
-            Ok(drawn)
-        }
+        if drawn.differences.is_empty() { Err(Basis::FewAnswers) } else { Ok(drawn) }
     }
 
     /// Returns the number of replicates from which on a difference can be shown among the study's comparisons.
@@ -295,7 +281,7 @@ impl<'a> Comparer<'a> {
     }
 }
 
-/// Returns a comparison in which nothing is known yet.
+/// Returns a comparison in which nothing is known.
 fn blank(data: &LoadData<'_>, metric: Metric, arm: usize, against: usize) -> Comparison {
     let arms = &data.study.arms;
     Comparison {
@@ -316,38 +302,22 @@ fn blank(data: &LoadData<'_>, metric: Metric, arm: usize, against: usize) -> Com
         p_holm: 1.0,
         minimum_detectable: f64::NAN,
         verdict: Verdict::Invalid,
-        because: String::new(),
+        because: Basis::NotRecorded.into(),
     }
 }
 
-/// Returns remarks for the reader beside the verdict, to be appended to its reason.
-fn caveats(metric: Metric, drawn: &Replicates, found: &Estimate) -> String {
-    let mut text = String::new();
-    if metric == Metric::ResponseP99 {
-        text += &format!(
-            "; this compares the typical p99, of short times; the ratio of the pooled ones is {:.3}",
-            drawn.pooled
-        );
-    }
-    if let Some(requests) = drawn.requests
-        && (samples_needed(metric)..samples_wanted(metric)).contains(&requests)
-    {
-        let [requests, wanted] = [requests, samples_wanted(metric)].map(names::count);
-        text += &format!(
-            "; each replicate has about {requests} requests, fewer than the {wanted} that are wanted"
-        );
-    }
-    if found.is_median {
-        text += "; this uses the median of the replicates, because some are far out on both sides";
-    }
-    if drawn.has_few_instances() {
-        text += &format!(
-            "; with so few instances of the proxies the interval takes them to differ as those of other proxies do \
-             (standard deviation {} %)",
-            INSTANCE_SD * 100.0
-        );
-    }
-    text
+/// Returns remarks on how the figures were made.
+fn caveats(metric: Metric, drawn: &Replicates, found: &Estimate) -> Vec<Caveat> {
+    let has_few_requests = drawn.requests.is_some_and(|requests| {
+        (samples_needed(metric)..samples_wanted(metric)).contains(&requests)
+    });
+    let all = [
+        (metric == Metric::ResponseP99, Caveat::TypicalP99),
+        (has_few_requests, Caveat::FewRequests),
+        (found.is_median, Caveat::Median),
+        (drawn.has_few_instances(), Caveat::FewInstances),
+    ];
+    all.into_iter().filter(|(applies, _)| *applies).map(|(_, caveat)| caveat).collect()
 }
 
 /// Corrects the comparisons of one of several looks: each comparison has an equal part of the error at all looks
@@ -395,48 +365,28 @@ fn judge(comparison: &mut Comparison, data: &LoadData<'_>) {
     );
     let is_doubtful = comparison.lacks_requests() || comparison.is_contradicted(objective.band);
     comparison.verdict = if is_doubtful { Verdict::Inconclusive } else { outcome.into() };
-    let mut reason = comparison.reason(objective);
+    comparison.because.basis = comparison.basis(objective);
     if comparison.verdict == Verdict::Inconclusive {
-        reason += &missing(comparison, data, objective).unwrap_or_default();
+        comparison.because.needed = needed(comparison, data, objective);
     }
-    comparison.because.insert_str(0, &reason);
 }
 
-/// Returns a clause that says how much longer to measure, if too few replicates or requests ruled out that any
-/// difference could be shown.
-fn missing(comparison: &Comparison, data: &LoadData<'_>, objective: &Objective) -> Option<String> {
+/// Returns how much longer to measure, if too few replicates or requests ruled out that any difference could be shown.
+fn needed(comparison: &Comparison, data: &LoadData<'_>, objective: &Objective) -> Option<Needed> {
     let block_s = data.block_ns() as f64 / 1e9;
     if comparison.lacks_requests() {
         let requests = comparison.requests.unwrap_or_default().max(1);
-        let times = samples_needed(comparison.metric) as f64 / requests as f64;
-        let seconds = (times - 1.0) * data.blocks.len() as f64 * block_s;
-        return Some(format!("; about {} or {times:.1} times the rate would do", longer(seconds)));
+        let times_rate = samples_needed(comparison.metric) as f64 / requests as f64;
+        let seconds = (times_rate - 1.0) * data.blocks.len() as f64 * block_s;
+        return Some(Needed::Requests { seconds, times_rate });
     }
-    let family = comparison.family as usize;
-    let least = match comparison.look {
+    let comparisons = comparison.family;
+    let replicates = match comparison.look {
         Some(look) => least_replicates(1, 1.0 - look.level) as u32,
-        None => least_replicates(family, objective.confidence) as u32,
+        None => least_replicates(comparisons as usize, objective.confidence) as u32,
     };
-    let lacking = least.checked_sub(comparison.n).filter(|more| *more > 0)?;
-    let among = match family {
-        1 => String::new(),
-        _ => format!(" among {family} comparisons"),
-    };
+    let lacking = replicates.checked_sub(comparison.n).filter(|more| *more > 0)?;
     let of_these = f64::from(comparison.n * comparison.merged) / data.blocks.len().max(1) as f64;
     let blocks = f64::from(lacking * comparison.merged) / of_these.max(0.01);
-    Some(format!(
-        "; a difference could not have been shown: this needs {least} replicates{among}, about {} would do",
-        longer(blocks * block_s)
-    ))
-}
-
-/// Returns "3 more minutes", rounded up; in seconds up to one minute.
-fn longer(seconds: f64) -> String {
-    let (count, unit) = if seconds > 60.0 {
-        ((seconds / 60.0).ceil(), "minute")
-    } else {
-        (seconds.ceil().max(1.0), "second")
-    };
-    let end = if count > 1.0 { "s" } else { "" };
-    format!("{count:.0} more {unit}{end}")
+    Some(Needed::Replicates { replicates, comparisons, seconds: blocks * block_s })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use weir_model::study::{ArmRole, Metric, Study};
 
-use crate::findings::{Comparison, Verdict};
+use crate::findings::{Basis, Comparison, EqualArms, Verdict};
 
 /// Withdraws claims about changes whose estimate is no further from 1 than that of the A/A arm: in the same blocks the
 /// machine shows as much without any difference. If the A/A arm itself came out as better or worse, the far end of its
@@ -31,35 +31,28 @@ pub(crate) fn hold_against_the_same(comparisons: &mut [Comparison], study: &Stud
         let (verdict, ratio) = (claimed.verdict, claimed.ratio);
         let names = [&**same, &*claimed.against];
         if let Some(why) = doubt((verdict, ratio), (*reach, names), study.objective.band) {
-            (claimed.verdict, claimed.because) = (Verdict::Inconclusive, why);
+            claimed.verdict = Verdict::Inconclusive;
+            claimed.because = Basis::EqualArms(why).into();
         }
     }
 }
 
-/// Returns the reason why a claim about a ratio does not stand, given that two equal arms differ by `reach` (logarithm
-/// of a ratio); `None` if the claim stands, or nothing is claimed.
+/// Returns the difference because of which a claim about a ratio does not stand, given that two equal arms differ by
+/// `reach` (logarithm of a ratio); `None` if the claim stands, or nothing is claimed.
 pub(crate) fn doubt(
     (verdict, ratio): (Verdict, f64),
     (reach, [same, against]): (f64, [&str; 2]),
     band: f64,
-) -> Option<String> {
-    let (but, doubtful) = match verdict {
-        Verdict::Better | Verdict::Worse => {
-            let but = ("the interval excludes 1", "as much");
-            (but, ratio.ln().abs() <= reach)
-        }
-        Verdict::Equivalent => {
-            let but = ("the whole interval is within the band", "more");
-            (but, reach > band.ln_1p())
-        }
-        Verdict::Inconclusive | Verdict::Invalid => return None,
+) -> Option<EqualArms> {
+    let is_doubtful = match verdict {
+        Verdict::Better | Verdict::Worse => ratio.ln().abs() <= reach,
+        Verdict::Equivalent => reach > band.ln_1p(),
+        Verdict::Inconclusive | Verdict::Invalid => false,
     };
-    let (claim, by) = but;
-    doubtful.then(|| {
-        format!(
-            "{claim}, but two equal arms ({same} and {against}) differed by {by}: {:.1} %",
-            reach.exp_m1() * 100.0
-        )
+    is_doubtful.then(|| EqualArms {
+        arms: [same, against].map(str::to_owned),
+        difference: reach.exp_m1(),
+        was_equivalent: verdict == Verdict::Equivalent,
     })
 }
 
@@ -96,7 +89,7 @@ mod tests {
             look: None,
             minimum_detectable: 0.02,
             verdict,
-            because: String::new(),
+            because: Basis::ContainsOne.into(),
         }
     }
 
@@ -129,8 +122,11 @@ mod tests {
             hold_against_the_same(&mut both, &study);
             assert_eq!(both[1].verdict, wanted, "{same:?} {other}");
             assert_eq!(both[0].verdict, same.1, "the A/A arm's own verdict stays");
-            let is_said = both[1].because.contains("two equal arms (same and stock)");
-            assert_eq!(is_said, wanted == Inconclusive);
+            let arms = match &both[1].because.basis {
+                Basis::EqualArms(found) => Some(found.arms.each_ref().map(String::as_str)),
+                _ => None,
+            };
+            assert_eq!(arms, (wanted == Inconclusive).then_some(["same", "stock"]));
         }
     }
 }

@@ -11,6 +11,7 @@ mod limits;
 mod look;
 mod phases;
 mod published;
+mod reason;
 mod rests;
 mod tails;
 mod times;
@@ -23,7 +24,6 @@ use weir_model::record::{ArmConnections, Inert, LookRecord, Validity, ValidityRe
 use weir_model::study::{ArmRole, Metric, Objective};
 use weir_stats::verdict::LEAST_REPLICATES;
 
-use crate::names;
 use crate::replicates::samples_needed;
 
 pub use crate::outcomes::UNANSWERED;
@@ -34,10 +34,11 @@ pub use growth::{Bends, GrowthFindings, ResourceGrowth, Shape, UnknownGrowth};
 pub use headline::{Headline, HeadlineReason, Incomplete};
 pub use idle::IdleLoad;
 pub use limiter::{LimiterFindings, Stretch};
-pub use limits::{Holding, LimitFindings};
+pub use limits::{Holding, LimitFindings, LimitReason};
 pub use look::AtLook;
 pub use phases::{FreshArms, PhaseChange, PhaseEvidence, TIME_WAIT_S};
 pub use published::*;
+pub use reason::{Basis, Caveat, EqualArms, Needed, Reason};
 pub use rests::{RestingActivity, RestingArm};
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
@@ -301,7 +302,7 @@ pub struct ArmFindings {
 /// Comparison of one arm with another on one metric.
 ///
 /// With [`Verdict::Invalid`] there is nothing to show: `n` is 0, ratio, interval and minimum detectable change are not
-/// numbers (null in JSON), and `because` says what is missing.
+/// numbers (null in JSON), and `because` names what is missing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
@@ -353,8 +354,8 @@ pub struct Comparison {
     pub minimum_detectable: f64,
     /// The verdict.
     pub verdict: Verdict,
-    /// Reason for the verdict, in half a sentence.
-    pub because: String,
+    /// Reason for the verdict.
+    pub because: Reason,
 }
 
 fn one() -> u32 {
@@ -385,46 +386,19 @@ impl Comparison {
         self.requests.is_some_and(|requests| requests < samples_needed(self.metric))
     }
 
-    /// Returns the reason for the verdict. [`Comparison::mirrored`] replaces parts of this text.
-    pub(crate) fn reason(&self, objective: &Objective) -> String {
+    /// Returns the basis of the verdict that its figures give.
+    pub(crate) fn basis(&self, objective: &Objective) -> Basis {
         let (low, high) = self.interval;
-        let band = format!("±{} %", (objective.band * 1e4).round() / 1e2);
-        // For the A/A arm, or a single change, there was nothing to correct for.
-        let corrected = if self.p_holm > self.p { " after correction" } else { "" };
-        let p = match self.p_holm {
-            p if p < 1e-4 => format!("p is below 0.0001{corrected}"),
-            p => format!("p is {p:.4}{corrected}"),
-        };
-        let few = (self.n as usize) < LEAST_REPLICATES;
+        let is_few = (self.n as usize) < LEAST_REPLICATES;
         match self.verdict {
-            Verdict::Better | Verdict::Worse => {
-                let side = if low > 1.0 { "above" } else { "below" };
-                format!("the whole interval is {side} 1 and {p}")
-            }
-            Verdict::Equivalent => format!("the whole interval is within {band}"),
-            Verdict::Inconclusive if self.lacks_requests() => format!(
-                "a replicate has about {} requests, fewer than the {} that the quantile needs",
-                names::count(self.requests.unwrap_or_default()),
-                names::count(samples_needed(self.metric))
-            ),
-            Verdict::Inconclusive if !few && self.is_contradicted(objective.band) => format!(
-                "typical blocks have a ratio of {:.3}, but all blocks together one of {:.3}: one of the arms stalls \
-                 now and then",
-                self.ratio, self.pooled
-            ),
-            _ if few => format!(
-                "too few replicates ({}); nothing is claimed from fewer than {LEAST_REPLICATES}",
-                self.n
-            ),
-            _ if self.confidence < objective.confidence => format!(
-                "{} replicates reach a confidence of {:.1} % only",
-                self.n,
-                self.confidence * 100.0
-            ),
-            _ if low <= 1.0 && high >= 1.0 => {
-                format!("the interval contains 1 and extends beyond {band}")
-            }
-            _ => format!("the interval excludes 1, but {p}"),
+            Verdict::Better | Verdict::Worse => Basis::ExcludesOne,
+            Verdict::Equivalent => Basis::WithinBand,
+            _ if self.lacks_requests() => Basis::FewRequests,
+            _ if is_few => Basis::FewReplicates,
+            _ if self.is_contradicted(objective.band) => Basis::Stalls,
+            _ if self.confidence < objective.confidence => Basis::LowConfidence,
+            _ if low <= 1.0 && high >= 1.0 => Basis::ContainsOne,
+            _ => Basis::LargeP,
         }
     }
 
@@ -442,15 +416,6 @@ impl Comparison {
                 Verdict::Better => Verdict::Worse,
                 Verdict::Worse => Verdict::Better,
                 same => same,
-            },
-            because: match self.verdict {
-                Verdict::Better | Verdict::Worse if high < 1.0 => {
-                    self.because.replacen("is below 1", "is above 1", 1)
-                }
-                Verdict::Better | Verdict::Worse => {
-                    self.because.replacen("is above 1", "is below 1", 1)
-                }
-                _ => self.because.clone(),
             },
             ..self.clone()
         }
@@ -470,6 +435,6 @@ pub struct Ranking {
     pub overlaps: Vec<(String, String)>,
     /// Arms without a valid pair.
     pub unranked: Vec<String>,
-    /// Summary in one sentence, with intervals.
-    pub words: String,
+    /// True if every arm of the first group is known to be better than every arm of the others.
+    pub is_clear: bool,
 }

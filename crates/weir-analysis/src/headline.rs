@@ -201,7 +201,7 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
     headline
 }
 
-/// Returns the reason if the usable trials of a load lack figures of the study's metric, or enough requests for its
+/// Returns a comparison if the usable trials of a load lack figures of the study's metric, or enough requests for its
 /// quantile.
 fn without_figures(load: &LoadFindings, metric: Metric) -> Option<(Validity, HeadlineReason)> {
     let mut comparisons = load.comparisons.iter().filter(|c| c.metric == metric);

@@ -7,17 +7,13 @@ use weir_parameters::Catalog;
 
 use crate::blocks::LoadData;
 use crate::evidence::evidence;
-use crate::findings::{Comparison, IdleLoad, Verdict};
-use crate::names;
+use crate::findings::{Basis, Caveat, Comparison, IdleLoad, Verdict};
 use crate::outcomes::sum;
 use crate::validity::BUSY;
 
 /// Share of the proxy's CPUs used by others from which on responses may well have waited for them: a fifth, as for
 /// steal.
 const CROWDED: f64 = 0.2;
-
-/// Clause about an idle load, for use wherever its figures appear.
-const WORDS: &str = "the connections were the limit";
 
 /// Idle arms of a closed load.
 pub(crate) struct Idle {
@@ -68,49 +64,26 @@ impl Idle {
         self.is_of_all().then_some(self.load)
     }
 
-    /// Withdraws the equivalence of two idle arms: they carry the same because their connections allow no more. For two
-    /// idle arms that differ, appends the explanation to the reason.
+    /// Withdraws the equivalence of two idle arms: they carry the same because their connections allow no more. Adds the
+    /// explanation to the reason for two idle arms that differ.
     pub(crate) fn doubt(&self, data: &LoadData<'_>, comparison: &mut Comparison) {
         let both_idle = [&comparison.arm, &comparison.against].into_iter().all(|name| {
             let index = data.study.arms.iter().position(|arm| arm.name == *name);
             index.is_some_and(|index| self.arms[index])
         });
-        // Where it is so of every arm, the load says it once, with its figures.
-        let words = if self.is_of_all() { WORDS.to_owned() } else { words(&self.load) };
+        // Where it is so of every arm, the load has the figures.
+        let figures = (!self.is_of_all()).then(|| self.load.clone());
         let is_rate = matches!(comparison.metric, Metric::Rate | Metric::ReceivedBytes);
         let is_valid = comparison.verdict != Verdict::Invalid;
         if !is_rate || !is_valid || !both_idle {
             return;
         }
-        comparison.because = match comparison.verdict {
-            Verdict::Equivalent => {
-                comparison.verdict = Verdict::Inconclusive;
-                words
-            }
-            _ => format!("{}; {words}", comparison.because),
-        };
-    }
-}
-
-/// Returns the conclusion for the reader, as a clause.
-fn words(load: &IdleLoad) -> String {
-    let IdleLoad { connections, response_s: (shortest, longest), busiest, others } = *load;
-    let [lowest_rate, highest_rate] =
-        [longest, shortest].map(|seconds| names::rate(connections as f64 / seconds.max(1e-9)));
-    let words = format!(
-        "{WORDS}: {connections} connections × {} ms for a response allow {}/s, and \
-         no CPU was busy{} ({:.0} % at most); this says nothing about how much the proxy carries",
-        ends(format!("{:.3}", shortest * 1e3), format!("{:.3}", longest * 1e3)),
-        ends(lowest_rate, highest_rate),
-        if others.is_some() { " with the run" } else { "" },
-        busiest * 100.0
-    );
-    match others {
-        Some(others) => format!(
-            "{words}; responses may have waited for other processes, which had {:.0} % of the proxy's CPUs",
-            others * 100.0
-        ),
-        None => words,
+        if comparison.verdict == Verdict::Equivalent {
+            comparison.verdict = Verdict::Inconclusive;
+            comparison.because = Basis::ConnectionsLimit(figures).into();
+        } else {
+            comparison.because.caveats.push(Caveat::ConnectionsLimit(figures));
+        }
     }
 }
 
@@ -124,11 +97,6 @@ fn mean_s(data: &LoadData<'_>, arm: usize) -> f64 {
         all_ns += responses * trial.response_time.mean;
     }
     all_ns / f64::max(count, 1.0) / 1e9
-}
-
-/// Returns `low to high`, or one of them if both are written alike.
-fn ends(low: String, high: String) -> String {
-    if low == high { low } else { format!("{low} to {high}") }
 }
 
 /// Returns the share of its time that the busiest of proxy, generator and origin used while the arm had the load, and

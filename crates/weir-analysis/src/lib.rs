@@ -72,7 +72,7 @@ pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
 pub use crate::looks::decide;
 pub use crate::matrix::cells;
-pub use crate::names::{are_different_proxies, are_steps, capitalized, listed, metric_words};
+pub use crate::names::{are_different_proxies, are_steps};
 pub use crate::ranking::rankings;
 pub use crate::replicates::{samples_needed, samples_wanted};
 pub use crate::values::bad_shares;
@@ -126,7 +126,7 @@ fn compared(run: &Run) -> Findings {
                 .unwrap_or_else(|| looks::held(&mut comparer, idle.as_ref()));
             let idle = idle.and_then(Idle::into_load);
             let (metrics, pairs) = (data.metrics(), &compared.pairs);
-            let rankings = ranking::rankings(study, &metrics, pairs, idle.is_some());
+            let rankings = ranking::rankings(study, &metrics, pairs);
             let arms = figures::arms(run, &comparer);
             samples.extend(matrix::samples(run, load, &comparer, &compared.comparisons));
             LoadFindings {

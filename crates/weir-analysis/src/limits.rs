@@ -13,8 +13,7 @@ use weir_stats::{Interval, share_interval};
 
 use crate::blocks::LoadData;
 use crate::compare::Comparer;
-use crate::findings::{Holding, LimitFindings};
-use crate::names;
+use crate::findings::{Holding, LimitFindings, LimitReason};
 use crate::outcomes::Answers;
 use crate::replicates::samples_wanted;
 use crate::values::Values;
@@ -50,7 +49,7 @@ fn blank(data: &LoadData<'_>, arm: usize, limit: Duration) -> LimitFindings {
         confidence: 0.0,
         n: 0,
         verdict: Holding::Invalid,
-        because: String::new(),
+        because: LimitReason::NotRecorded,
     }
 }
 
@@ -60,32 +59,26 @@ fn judge(found: &mut LimitFindings, comparer: &Comparer<'_>, arm: usize, quantil
         (0..data.blocks.len()).filter(|block| data.usable(*block, arm).is_some()).collect();
     if blocks.is_empty() {
         found.because = match data.blocks.len() {
-            0 => "nothing was measured".to_owned(),
-            n => format!("none of {n} blocks was valid"),
+            0 => LimitReason::NothingMeasured,
+            blocks => LimitReason::NoValidBlock { blocks: blocks as u32 },
         };
         return;
     }
     let (requests, confidence) = (values.samples(arm, &blocks), data.study.objective.confidence);
     let Some(estimate) = pooled(values, arm, &blocks, quantile, confidence) else {
-        found.because = "the metric was not recorded".to_owned();
         return;
     };
     let share = share_beyond(values, arm, &blocks, found.limit_ns as f64, confidence);
     (found.value_ns, found.interval_ns) = estimate;
     (found.n, found.confidence) = (blocks.len() as u32, confidence);
     (found.verdict, found.because) = conclude(share, blocks.len(), 1.0 - quantile);
-    let wanted = samples_wanted(data.study.objective.metric);
-    if requests < wanted {
+    if requests < samples_wanted(data.study.objective.metric) {
         found.verdict = Holding::NotShown;
-        found.because = format!(
-            "only {} requests, fewer than the {} that the quantile needs",
-            names::count(requests),
-            names::count(wanted)
-        );
+        found.because = LimitReason::FewRequests { requests };
     }
     let lost = Answers::of(data.usable_of(arm), data.study).bad_share();
     if found.verdict == Holding::DoesNotHold && lost > 1.0 - quantile {
-        found.because = format!("{:.1} % of the requests were not answered", lost * 100.0);
+        found.because = LimitReason::Unanswered { share: lost };
     }
 }
 
@@ -122,23 +115,14 @@ fn share_beyond(
     share_interval(&shares, &of_instances(&instances), requests, confidence)
 }
 
-fn conclude(beyond: Option<Interval>, blocks: usize, allowed: f64) -> (Holding, String) {
+fn conclude(beyond: Option<Interval>, blocks: usize, allowed: f64) -> (Holding, LimitReason) {
     let Some(share) = beyond.filter(|_| blocks >= LEAST_REPLICATES) else {
-        let why = format!(
-            "{blocks} blocks are too few: nothing is claimed from fewer than {LEAST_REPLICATES}"
-        );
-        return (Holding::NotShown, why);
+        return (Holding::NotShown, LimitReason::FewBlocks);
     };
-    let took = format!(
-        "{:.2} to {:.2} % of the requests took longer, and {:.3} % may",
-        share.low * 100.0,
-        share.high * 100.0,
-        allowed * 100.0
-    );
     let verdict = match () {
         () if share.high <= allowed => Holding::Holds,
         () if share.low > allowed => Holding::DoesNotHold,
         () => Holding::NotShown,
     };
-    (verdict, took)
+    (verdict, LimitReason::TookLonger { share: (share.low, share.high) })
 }

@@ -8,7 +8,7 @@ use weir_stats::{SignedRank, chance_to_decide, critical_of};
 
 use crate::blocks::LoadData;
 use crate::compare::{Compared, Comparer};
-use crate::findings::{Comparison, Verdict};
+use crate::findings::{Basis, Caveat, Comparison, Verdict};
 use crate::{equal, idle::Idle};
 
 /// Chance of a decision at the last look below which a comparison is given up.
@@ -164,7 +164,7 @@ pub(crate) fn compared(
     Some(combined)
 }
 
-/// Appends to the reasons of comparisons that a look gave up that it did so.
+/// Adds to the reasons of comparisons that a look gave up that it did so.
 fn given_up(found: &mut Compared, look: &LookRecord) {
     let all = found.comparisons.iter_mut().chain(&mut found.pairs);
     for comparison in all.filter(|found| found.verdict == Verdict::Inconclusive) {
@@ -173,8 +173,7 @@ fn given_up(found: &mut Compared, look: &LookRecord) {
         if decided
             .any(|decision| decision.is_given_up && [&*decision.arm, &*decision.against] == names)
         {
-            comparison.because +=
-                "; given up, because the remaining looks would probably not have decided it";
+            comparison.because.caveats.push(Caveat::GivenUp);
         }
     }
 }
@@ -184,7 +183,7 @@ fn unclaimed(mut compared: Compared) -> Compared {
     let all = compared.comparisons.iter_mut().chain(&mut compared.pairs);
     for comparison in all.filter(|found| found.verdict != Verdict::Invalid) {
         comparison.verdict = Verdict::Inconclusive;
-        "the run was cut short before its first look".clone_into(&mut comparison.because);
+        comparison.because = Basis::CutShort.into();
     }
     compared
 }

@@ -185,9 +185,8 @@ pub(crate) fn control(study: &Study, loads: &mut [LoadFindings]) {
         }
         correct(study, of_same);
         for cell in cells {
-            let is_idle = cell.idle.is_some();
             copy_from_pairs(cell);
-            cell.rankings = ranking::rankings(study, &cell.metrics, &cell.pairs, is_idle);
+            cell.rankings = ranking::rankings(study, &cell.metrics, &cell.pairs);
         }
     }
 }
@@ -219,14 +218,12 @@ fn correct(study: &Study, comparisons: Vec<&mut Comparison>) {
     for family in valid.chunk_by_mut(|a, b| a.metric == b.metric) {
         let p: Vec<f64> = family.iter().map(|found| found.p).collect();
         for (found, corrected) in family.iter_mut().zip(benjamini_hochberg(&p)) {
-            let before = found.reason(&study.objective);
             (found.p_holm, found.family) = (corrected, p.len() as u32);
             let is_claim = matches!(found.verdict, Verdict::Better | Verdict::Worse);
             if is_claim && corrected > 1.0 - study.objective.confidence + 1e-12 {
                 found.verdict = Verdict::Inconclusive;
+                found.because.basis = found.basis(&study.objective);
             }
-            let after = found.reason(&study.objective);
-            found.because = found.because.replacen(&before, &after, 1);
         }
     }
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use weir_model::study::{Metric, Published, Study};
 
 use crate::findings::{
-    Comparison, FigureFindings, FiguresFindings, Findings, InertArm, LoadFindings, Measured,
-    PublishedFindings, PublishedVerdict, Verdict,
+    Comparison, EffectReason, FigureFindings, FiguresFindings, Findings, InertArm, LoadFindings,
+    Measured, PublishedFindings, PublishedVerdict, Verdict,
 };
 
 /// Compares everything that was published with the findings; `None` if nothing was published.
@@ -89,7 +89,7 @@ impl<'a> Judge<'a> {
                 ratio: None,
                 measured: Some(Measured { value: limit.value_ns, interval: limit.interval_ns }),
                 verdict: None,
-                because: String::new(),
+                because: None,
             })
         });
         let rows: Vec<FigureFindings> = rows.collect();
@@ -148,7 +148,7 @@ impl<'a> Judge<'a> {
             ratio,
             measured: ours.map(as_measured),
             verdict,
-            because: because.unwrap_or_default(),
+            because: because.flatten(),
         })
     }
 
@@ -166,16 +166,14 @@ impl<'a> Judge<'a> {
         arm: &str,
         theirs: Ratios,
         ours: Option<&Comparison>,
-    ) -> (PublishedVerdict, String) {
-        let mut inert = self.inert.iter();
-        if let Some(inert) = inert.find(|inert| inert.arm == arm && inert.whole) {
-            let why: Vec<&str> = inert.levels.iter().map(|level| &*level.why).collect();
-            return (PublishedVerdict::Inert, why.join("; "));
+    ) -> (PublishedVerdict, Option<EffectReason>) {
+        if self.inert.iter().any(|inert| inert.arm == arm && inert.whole) {
+            return (PublishedVerdict::Inert, Some(EffectReason::Inert));
         }
         let (verdict, because) = compare(kind, theirs, ours, self.study.objective.band);
         match (verdict, self.published.dated.get(arm)) {
             (PublishedVerdict::NoEffectHere, Some(since)) => {
-                (PublishedVerdict::Obsolete, since.clone())
+                (PublishedVerdict::Obsolete, Some(EffectReason::Since(since.clone())))
             }
             _ => (verdict, because),
         }
@@ -203,14 +201,13 @@ fn compare(
     theirs: Ratios,
     ours: Option<&Comparison>,
     band: f64,
-) -> (PublishedVerdict, String) {
+) -> (PublishedVerdict, Option<EffectReason>) {
     let measured = ours.filter(|c| c.verdict != Verdict::Invalid && c.ratio.is_finite());
     let Some(ours) = measured else {
-        let because = ours.map_or(String::new(), |c| c.because.clone());
-        return (PublishedVerdict::NotMeasured, because);
+        return (PublishedVerdict::NotMeasured, ours.map(|_| EffectReason::Comparison));
     };
     if !theirs.1.is_finite() || theirs.1 <= 0.0 {
-        return (PublishedVerdict::Inconclusive, String::new());
+        return (PublishedVerdict::Inconclusive, None);
     }
     let log_band = band.ln_1p();
     let they_saw_none = theirs.0.ln() <= log_band && theirs.1.ln() >= -log_band;
@@ -233,12 +230,11 @@ fn compare(
             }
         }
         (Verdict::Inconclusive, false) if kind == Kind::Time && !overlap => {
-            let because = "the interval rules the published size out".to_owned();
-            return (PublishedVerdict::NoEffectHere, because);
+            return (PublishedVerdict::NoEffectHere, Some(EffectReason::RuledOut));
         }
         (Verdict::Inconclusive | Verdict::Invalid, _) => PublishedVerdict::Inconclusive,
     };
-    (verdict, String::new())
+    (verdict, None)
 }
 
 #[cfg(test)]

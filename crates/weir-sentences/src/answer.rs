@@ -11,8 +11,9 @@ use weir_analysis::{are_different_proxies, are_steps};
 use weir_model::study::{ArmRole, Metric, Study};
 
 use crate::alone::describe_alone;
-use crate::effects::{describe_ineffective, describe_misread, explain_inert};
 use crate::capacity;
+use crate::effects::{describe_ineffective, describe_misread, explain_inert};
+use crate::limits::explain_limit;
 use crate::names::{capitalize, find_arm, join_names, metric_words};
 use crate::numbers::{self, ms};
 use crate::phases::{describe_changes, describe_fresh_arms};
@@ -199,7 +200,7 @@ fn describe_holding(arm: &str, findings: &LimitFindings) -> String {
 fn describe_limit(study: &Study, limit: &LimitFindings) -> String {
     let clause = describe_holding(&limit.arm, limit);
     if !limit.value_ns.is_finite() {
-        return format!("{clause} ({})", limit.because);
+        return format!("{clause} ({})", explain_limit(limit));
     }
     let (low, high) = limit.interval_ns;
     let quantile = limit.metric.response_quantile().unwrap_or_default();

@@ -9,6 +9,7 @@ use weir_analysis::findings::{LimiterFindings, Verdict};
 use weir_model::limit::Limit;
 use weir_model::record::{CapacityEnd, CapacityRecord, CeilingOf, ObservedRecord};
 
+use crate::comparison::describe_equal_arms;
 use crate::names::join_names;
 use crate::numbers::{ms, rate};
 
@@ -67,17 +68,7 @@ pub fn because(ratio: &Ratio) -> String {
             "the interval neither clearly excludes 1 nor is within ±{} %{p}",
             Percent(*band)
         ),
-        RatioReason::EqualArms { arms: [same, stock], difference, was_equivalent } => {
-            let (claim, by) = if *was_equivalent {
-                ("the whole interval is within the band", "more")
-            } else {
-                ("the interval excludes 1", "as much")
-            };
-            format!(
-                "{claim}, but two equal arms ({same} and {stock}) differed by {by}: {:.1} %",
-                difference * 100.0
-            )
-        }
+        RatioReason::EqualArms(equal) => describe_equal_arms(equal),
         RatioReason::ChangeBetweenUnknown { same } => {
             let why = match same {
                 None => ": `a/a: true` shows it".to_owned(),

@@ -1,12 +1,14 @@
 //! Reasons why an answer is not VALID.
 
 use weir_analysis::findings::{Findings, HeadlineReason};
+use weir_model::study::Study;
 
+use crate::comparison::explain_verdict;
 use crate::numbers::count;
 use crate::validity::describe_counted;
 
 /// Describes why the answer of a run is not VALID, without a full stop; `None` if it is, or if no reason is known.
-pub fn describe_doubt(findings: &Findings) -> Option<String> {
+pub fn describe_doubt(study: &Study, findings: &Findings) -> Option<String> {
     let reason = findings.headline.reason.as_ref()?;
     Some(match reason {
         HeadlineReason::NothingMeasured { load } => {
@@ -23,7 +25,7 @@ pub fn describe_doubt(findings: &Findings) -> Option<String> {
         HeadlineReason::Comparison { load, arm, metric } => {
             let of_load = findings.loads.iter().find(|found| found.load == *load)?;
             let comparison = of_load.comparison(arm, *metric)?;
-            format!("under the load {load}, {}", comparison.because)
+            format!("under the load {load}, {}", explain_verdict(comparison, &study.objective))
         }
     })
 }

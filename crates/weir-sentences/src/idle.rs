@@ -6,6 +6,12 @@ use crate::numbers;
 
 /// Returns a sentence about a load that its connections limited, with its figures.
 pub fn describe_idle_load(load: &IdleLoad) -> String {
+    let clause = explain_idle_load(load);
+    format!("T{}.", &clause[1..])
+}
+
+/// Returns a clause about a load that its connections limited, with its figures.
+pub(crate) fn explain_idle_load(load: &IdleLoad) -> String {
     let IdleLoad { connections, response_s: (shortest, longest), busiest, others } = *load;
     let [lowest_rate, highest_rate] =
         [longest, shortest].map(|seconds| numbers::rate(connections as f64 / seconds.max(1e-9)));
@@ -17,8 +23,8 @@ pub fn describe_idle_load(load: &IdleLoad) -> String {
         None => String::new(),
     };
     format!(
-        "The connections were the limit: {connections} connections × {} ms for a response allow {}/s, and no CPU was \
-         busy{} ({:.0} % at most); this says nothing about how much the proxy carries{waiting}.",
+        "the connections were the limit: {connections} connections × {} ms for a response allow {}/s, and no CPU was \
+         busy{} ({:.0} % at most); this says nothing about how much the proxy carries{waiting}",
         format_range(format!("{:.3}", shortest * 1e3), format!("{:.3}", longest * 1e3)),
         format_range(lowest_rate, highest_rate),
         if others.is_some() { " with the run" } else { "" },

@@ -65,24 +65,17 @@ fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
         }
         let why = match &reach {
             None => Some(RatioReason::ChangeBetweenUnknown { same: same_name.clone() }),
-            Some((reach, same)) => doubt(claimed, (*reach, same), study.objective.band),
+            Some((reach, same)) => equal::doubt(
+                (claimed.verdict, claimed.ratio),
+                (*reach, [same, &claimed.against]),
+                study.objective.band,
+            )
+            .map(RatioReason::EqualArms),
         };
         if let Some(why) = why {
             (claimed.verdict, claimed.because) = (Verdict::Inconclusive, why);
         }
     }
-}
-
-/// Returns the reason why a claim does not stand, given that the A/A arm `same` differs by `reach` (logarithm of a
-/// ratio) from its equal; `None` if the claim stands.
-fn doubt(claimed: &Ratio, (reach, same): (f64, &str), band: f64) -> Option<RatioReason> {
-    let arms = [same, &claimed.against];
-    equal::doubt((claimed.verdict, claimed.ratio), (reach, arms), band)?;
-    Some(RatioReason::EqualArms {
-        arms: arms.map(str::to_owned),
-        difference: reach.exp_m1(),
-        was_equivalent: claimed.verdict == Verdict::Equivalent,
-    })
 }
 
 /// Returns estimate, interval and p, not yet judged; INVALID with NaN if one of the two has no capacity.
@@ -176,6 +169,7 @@ mod tests {
     use weir_model::study::ControllerSpec;
 
     use super::*;
+    use crate::findings::EqualArms;
 
     fn ratio_of(arm: &str, ratio: f64, verdict: Verdict) -> Ratio {
         Ratio {
@@ -213,7 +207,7 @@ mod tests {
             hold_against_the_same(&study, &mut both);
             let (verdict, difference) = match &both[1].because {
                 RatioReason::AboveOne => (claimed, None),
-                RatioReason::EqualArms { arms, difference, was_equivalent } => {
+                RatioReason::EqualArms(EqualArms { arms, difference, was_equivalent }) => {
                     assert_eq!(*arms, ["same", "stock"]);
                     assert_eq!(*was_equivalent, claimed == Equivalent);
                     (Inconclusive, Some((difference * 1e4).round() / 1e4))

@@ -6,7 +6,7 @@ use weir_model::record::{
     BurstRecord, CapacityEnd, CeilingRecord, ObservedRecord, SearchStage, Validity,
 };
 
-use super::{CountedReason, LeftOut, Verdict};
+use super::{CountedReason, EqualArms, LeftOut, Verdict};
 
 /// Unit of capacities.
 pub const UNIT: &str = "requests/s";
@@ -292,14 +292,7 @@ pub enum RatioReason {
         band: f64,
     },
     /// Two equal arms differed by as much, which withdraws a claim.
-    EqualArms {
-        /// The A/A arm, and the arm that it repeats.
-        arms: [String; 2],
-        /// Their difference as a share: 0.03 is 3 %.
-        difference: f64,
-        /// True if it withdraws an equivalence, false if it withdraws an effect.
-        was_equivalent: bool,
-    },
+    EqualArms(EqualArms),
     /// The arms were searched one after the other, and no A/A arm shows what changed in between.
     ChangeBetweenUnknown {
         /// The A/A arm, whose capacity cannot be compared; `None` if there is no A/A arm.

@@ -26,8 +26,41 @@ pub struct LimitFindings {
     pub n: u32,
     /// Verdict on the limit.
     pub verdict: Holding,
-    /// Reason for the verdict, in half a sentence.
-    pub because: String,
+    /// Reason for the verdict.
+    pub because: LimitReason,
+}
+
+/// Reason for a verdict on a limit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LimitReason {
+    /// Nothing was measured under the load.
+    NothingMeasured,
+    /// No block was valid.
+    NoValidBlock {
+        /// Number of blocks that were measured.
+        blocks: u32,
+    },
+    /// The metric was not recorded.
+    NotRecorded,
+    /// There are too few blocks for any claim.
+    FewBlocks,
+    /// There are fewer requests than the quantile needs.
+    FewRequests {
+        /// Number of requests.
+        requests: u64,
+    },
+    /// Too many requests were not answered.
+    Unanswered {
+        /// Their share, 0..1.
+        share: f64,
+    },
+    /// The share of requests that took longer than the limit decides.
+    TookLonger {
+        /// Interval of the share, 0..1.
+        share: (f64, f64),
+    },
 }
 
 /// Verdict if something holds: a limit, or a ratio when arms run alone.

@@ -49,7 +49,8 @@ pub struct FigureFindings {
     /// Verdict on the published effect; `None` if nothing is compared.
     pub verdict: Option<PublishedVerdict>,
     /// Reason for the verdict, if the figures do not show it.
-    pub because: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<EffectReason>,
 }
 
 /// A published quantile of the response time compared with the measured one.
@@ -79,7 +80,8 @@ pub struct TimeFindings {
     /// Verdict on the published effect; `None` if nothing is compared.
     pub verdict: Option<PublishedVerdict>,
     /// Reason for the verdict, if the figures do not show it.
-    pub because: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<EffectReason>,
 }
 
 /// A published gain compared with the measured one. Sizes are not compared: published ones are means and peaks over
@@ -106,7 +108,52 @@ pub struct GainFindings {
     /// Verdict on the published gain.
     pub verdict: PublishedVerdict,
     /// Reason for the verdict, if the figures do not show it.
-    pub because: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<GainReason>,
+}
+
+/// Reason for a verdict on a published effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum EffectReason {
+    /// That of the comparison, which has no figures.
+    Comparison,
+    /// The levels of the arm are not in force, for the reasons that [`super::Findings::inert`] has.
+    Inert,
+    /// The interval rules the published size out.
+    RuledOut,
+    /// A change of the software, in the words of the study.
+    Since(String),
+}
+
+/// Reason for a verdict on a published gain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum GainReason {
+    /// No load gives the metric.
+    NoLoad,
+    /// The load that the gain was published for does not give the metric.
+    NoMetric,
+    /// No two arms differ in the level alone.
+    NoArms,
+    /// Arms that differ in the level alone have no valid figures, or were not compared.
+    NoPairs,
+    /// The arms have no valid figures.
+    NoFigures,
+    /// Only some arms show the direction of the verdict.
+    SomeArms {
+        /// Their number.
+        arms: u32,
+    },
+    /// Some arms confirm the gain, others show the opposite.
+    Both {
+        /// Number of arms that confirm it.
+        confirmed: u32,
+        /// Number of arms that show the opposite.
+        opposite: u32,
+    },
 }
 
 /// A measured figure; not numbers (null in JSON) if there is no valid one.

@@ -5,7 +5,9 @@
 
 use weir_model::study::{Arm, ArmRole, GainOf, Metric, Published, PublishedGain, Study};
 
-use crate::findings::{Comparison, GainFindings, LoadFindings, PublishedVerdict, Verdict};
+use crate::findings::{
+    Comparison, GainFindings, GainReason, LoadFindings, PublishedVerdict, Verdict,
+};
 use crate::names::are_different_proxies;
 
 /// Judges all published gains, each under each load that it applies to.
@@ -33,7 +35,7 @@ fn of_gain(study: &Study, load: Option<&LoadFindings>, gain: &PublishedGain) -> 
     let arms = load.map_or_else(Vec::new, |load| measured(study, load, gain));
     let up = gain.mean.or(gain.peak).is_some_and(|change| change > 0.0);
     let (verdict, because) = if arms.is_empty() {
-        (PublishedVerdict::NotMeasured, missing(study, load, gain).to_owned())
+        (PublishedVerdict::NotMeasured, Some(missing(study, load, gain)))
     } else {
         judge(&arms, up, study.objective.band)
     };
@@ -100,28 +102,26 @@ fn pair(load: &LoadFindings, metric: Metric, arm: &str, against: &str) -> Option
     })
 }
 
-fn missing(study: &Study, load: Option<&LoadFindings>, gain: &PublishedGain) -> &'static str {
+/// Returns the reason why a gain has no measured comparison.
+fn missing(study: &Study, load: Option<&LoadFindings>, gain: &PublishedGain) -> GainReason {
     match (load, &gain.of) {
-        (None, _) => "no load gives this metric",
-        (Some(load), _) if !load.metrics.contains(&gain.metric) => {
-            "this load does not give this metric"
-        }
+        (None, _) => GainReason::NoLoad,
+        (Some(load), _) if !load.metrics.contains(&gain.metric) => GainReason::NoMetric,
         (_, GainOf::Level { id, level }) => {
             let mut arms = study.arms.iter();
             if arms.any(|arm| without(study, arm, id, level).is_some()) {
-                "no valid figures of arms that differ in it alone; with `compare: pairs` \
-                         every two arms are compared"
+                GainReason::NoPairs
             } else {
-                "no two arms differ in it alone"
+                GainReason::NoArms
             }
         }
-        (_, GainOf::Arms(_)) => "no valid figures",
+        (_, GainOf::Arms(_)) => GainReason::NoFigures,
     }
 }
 
 /// Judges a gain. It is confirmed if an arm's whole interval lies beyond the band in the published direction and none
 /// in the other.
-fn judge(measured: &[Comparison], up: bool, band: f64) -> (PublishedVerdict, String) {
+fn judge(measured: &[Comparison], up: bool, band: f64) -> (PublishedVerdict, Option<GainReason>) {
     let (higher, lower): (usize, usize) = measured
         .iter()
         .filter(|c| matches!(c.verdict, Verdict::Better | Verdict::Worse))
@@ -134,18 +134,19 @@ fn judge(measured: &[Comparison], up: bool, band: f64) -> (PublishedVerdict, Str
     let (same, opposite) = if up { (higher, lower) } else { (lower, higher) };
     match (same, opposite) {
         (0, 0) if measured.iter().all(|c| c.verdict == Verdict::Equivalent) => {
-            (PublishedVerdict::NoEffectHere, String::new())
+            (PublishedVerdict::NoEffectHere, None)
         }
-        (0, 0) => (PublishedVerdict::Inconclusive, String::new()),
-        (0, opposite) => (PublishedVerdict::Opposite, count_clause(opposite, all)),
-        (same, 0) => (PublishedVerdict::Confirmed, count_clause(same, all)),
-        (same, opposite) => (
-            PublishedVerdict::Inconclusive,
-            format!("confirmed in {same} and the opposite in {opposite} of {all} arms"),
-        ),
+        (0, 0) => (PublishedVerdict::Inconclusive, None),
+        (0, opposite) => (PublishedVerdict::Opposite, some_of(opposite, all)),
+        (same, 0) => (PublishedVerdict::Confirmed, some_of(same, all)),
+        (confirmed, opposite) => {
+            let both = GainReason::Both { confirmed: confirmed as u32, opposite: opposite as u32 };
+            (PublishedVerdict::Inconclusive, Some(both))
+        }
     }
 }
 
-fn count_clause(count: usize, all: usize) -> String {
-    if count == all { String::new() } else { format!("in {count} of {all} arms") }
+/// Returns the reason of a verdict that `count` of all arms show; `None` if all do.
+fn some_of(count: usize, all: usize) -> Option<GainReason> {
+    (count < all).then_some(GainReason::SomeArms { arms: count as u32 })
 }

@@ -1,6 +1,7 @@
 use weir_model::study::Metric;
 
 use super::*;
+use crate::findings::Basis;
 
 fn measured(ratio: f64, interval: (f64, f64), verdict: Verdict) -> Comparison {
     Comparison {
@@ -21,7 +22,7 @@ fn measured(ratio: f64, interval: (f64, f64), verdict: Verdict) -> Comparison {
         look: None,
         minimum_detectable: 0.02,
         verdict,
-        because: String::new(),
+        because: Basis::ContainsOne.into(),
     }
 }
 

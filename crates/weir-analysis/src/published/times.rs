@@ -54,7 +54,7 @@ impl<'a> Judge<'a> {
             ratio: theirs,
             measured: ours.map(as_measured),
             verdict,
-            because: because.unwrap_or_default(),
+            because: because.flatten(),
         }
     }
 

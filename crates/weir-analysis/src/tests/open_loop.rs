@@ -7,7 +7,7 @@ use weir_stats::SplitMix64;
 
 use super::comparison;
 use crate::analyze;
-use crate::findings::{Comparison, HeadlineReason, Verdict};
+use crate::findings::{Basis, Caveat, Comparison, HeadlineReason, Needed, Verdict};
 use crate::fixture::{Moment, build_header, build_trials, run_with_times, three_arms};
 
 /// Exponential response times with mean 300 µs, half of that for the change; `count` per trial.
@@ -121,22 +121,27 @@ fn compare_p99(blocks: u32, count: usize) -> Comparison {
 
 #[test]
 fn a_short_run_shows_its_tail_and_claims_what_its_requests_allow() {
-    // Blocks, requests in each; replicates, requests in each, verdict, and what is said of them.
-    for (blocks, count, n, requests, verdict, words) in [
-        (12, 500, 6, 1_000, Verdict::Better, "the whole interval is below 1"),
-        (12, 400, 6, 800, Verdict::Better, "each replicate has about 800 requests"),
-        (12, 50, 6, 100, Verdict::Better, "each replicate has about 100 requests"),
-        (12, 40, 6, 80, Verdict::Inconclusive, "about 80 requests, fewer than the 100"),
+    // Blocks, requests in each; replicates, requests in each, verdict, its basis, and if the requests are few.
+    for (blocks, count, n, requests, verdict, basis, is_few) in [
+        (12, 500, 6, 1_000, Verdict::Better, Basis::ExcludesOne, false),
+        (12, 400, 6, 800, Verdict::Better, Basis::ExcludesOne, true),
+        (12, 50, 6, 100, Verdict::Better, Basis::ExcludesOne, true),
+        (12, 40, 6, 80, Verdict::Inconclusive, Basis::FewRequests, false),
     ] {
         let p99 = compare_p99(blocks, count);
         let outcome = (p99.n, p99.requests, p99.verdict);
         assert_eq!(outcome, (n, Some(requests), verdict), "{count}: {p99:?}");
-        assert!(p99.because.contains(words), "{}", p99.because);
+        assert_eq!(p99.because.basis, basis, "{p99:?}");
+        assert_eq!(p99.because.caveats.contains(&Caveat::FewRequests), is_few, "{p99:?}");
+        if basis == Basis::ExcludesOne {
+            assert!(p99.interval.1 < 1.0, "{p99:?}");
+        }
         assert!(p99.ratio > 0.2 && p99.ratio < 0.9, "{p99:?}");
     }
-    let words = compare_p99(12, 40).because;
-    let would_do = "; about 2 more seconds or 1.2 times the rate would do";
-    assert!(words.contains(would_do), "{words}");
+    let needed = compare_p99(12, 40).because.needed;
+    // A quarter of twelve blocks of six tenths of a second.
+    let Some(Needed::Requests { seconds, times_rate }) = needed else { panic!("{needed:?}") };
+    assert!((seconds - 1.8).abs() < 0.1 && times_rate == 1.25, "{needed:?}");
 }
 
 #[test]
@@ -148,16 +153,21 @@ fn a_study_whose_quantile_has_too_few_requests_or_no_figures_is_not_valid() {
         arm: "stock-again".to_owned(),
         metric: Metric::ResponseP99,
     };
-    for (count, validity, reason) in [
+    for (count, validity, basis) in [
         (500, Validity::Valid, None),
-        (40, Validity::Suspect, Some(&reason)),
-        (0, Validity::Invalid, Some(&reason)),
+        (40, Validity::Suspect, Some(Basis::FewRequests)),
+        (0, Validity::Invalid, Some(Basis::FewAnswers)),
     ] {
         let recorded = build_trials(&run_header, "open", 12, as_intended);
         let (_folder, run) = run_with_times(&run_header, recorded, exponential(count));
-        let headline = analyze(&run).headline;
+        let findings = analyze(&run);
+        let headline = &findings.headline;
         assert_eq!(headline.validity, validity, "{headline:?}");
-        assert_eq!(headline.reason.as_ref(), reason);
+        let is_comparison = headline.reason.as_ref() == Some(&reason);
+        assert_eq!(is_comparison, basis.is_some(), "{headline:?}");
+        let found = findings.loads[1].comparison("stock-again", Metric::ResponseP99).unwrap();
+        let found = is_comparison.then(|| found.because.basis.clone());
+        assert_eq!(found, basis);
     }
 }
 
@@ -200,7 +210,7 @@ fn overload_is_an_outcome() {
     // Its typical blocks are as good as the baseline's.
     let (_, rate, used) = overloaded(1.0, |block| block % 10 == 0);
     assert_eq!((rate.verdict, used), (Verdict::Inconclusive, 40), "{rate:?}");
-    assert!(rate.because.contains("stalls now and then"), "{rate:?}");
+    assert_eq!(rate.because.basis, Basis::Stalls, "{rate:?}");
     let (p50, rate, _) = overloaded(1.0, |block| block % 5 < 2);
     for found in [p50, rate] {
         assert!(matches!(found.verdict, Verdict::Inconclusive | Verdict::Worse), "{found:?}");

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use weir_analysis::findings::Verdict;
+use weir_analysis::findings::{Basis, Verdict};
 use weir_model::record::{LookRecord, Outcome, Record};
 use weir_model::study::{Metric, StudyArrivals, Until};
 use weir_proposers::Announcement;
@@ -121,7 +121,7 @@ fn a_run_that_is_stopped_goes_on_with_the_same_looks() {
         if stop_at < 12 {
             let comparison = early.loads[0].comparison("close", Metric::Rate).unwrap();
             assert_eq!(comparison.verdict, Verdict::Inconclusive);
-            assert!(comparison.because.contains("before its first look"), "{comparison:?}");
+            assert_eq!(comparison.because.basis, Basis::CutShort, "{comparison:?}");
         }
         assert_eq!(bench.resume().unwrap().outcome, Outcome::Complete);
         let run = bench.read();

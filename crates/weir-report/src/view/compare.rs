@@ -3,6 +3,7 @@
 use weir_analysis::are_steps;
 use weir_analysis::findings::{ArmFindings, Comparison, LoadFindings, Verdict};
 use weir_model::study::{Arm, ArmRole, Metric, Study};
+use weir_sentences::explain_verdict;
 
 use super::{about, tones};
 use crate::input::ReportInput;
@@ -163,7 +164,8 @@ fn one<'a>(
         inert: word,
         because: counted
             .or(levels)
-            .unwrap_or_else(|| comparison.map_or(String::new(), |c| c.because.clone())),
+            .or_else(|| comparison.map(|found| explain_verdict(found, &study.objective)))
+            .unwrap_or_default(),
         confidence: study.objective.confidence,
     }
 }

@@ -45,7 +45,7 @@ fn row(limit: &LimitFindings) -> Row {
     let cells = [
         Cell::from(number::time(limit.value_ns)).small(number::time_interval(limit.interval_ns)),
         signed(limit),
-        Cell::from(&*limit.because),
+        Cell::from(weir_sentences::explain_limit(limit)),
     ];
     Row::new(&*limit.arm, cells)
 }

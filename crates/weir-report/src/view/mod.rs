@@ -107,7 +107,7 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
         .and(Role::Code, &*input.header.run)
         .plain(format!(", {}", setup::instant(&input.header.started_at)));
     blocks.push(Block::Only(Outputs::MARKDOWN, vec![clause(Style::Plain, run)]));
-    let notes = note_sentences(input.findings);
+    let notes = note_sentences(study, input.findings);
     let all = notes.iter().map(|sentence| clause(Style::Warning, sentence.as_str()));
     blocks.push(Block::Only(Outputs::WHOLE, all.collect()));
     let remarks =
@@ -119,10 +119,10 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
 }
 
 /// Returns the notes that qualify the answer, in sentences.
-fn note_sentences(findings: &Findings) -> Vec<String> {
+fn note_sentences(study: &Study, findings: &Findings) -> Vec<String> {
     let headline = &findings.headline;
     let mut notes = Vec::new();
-    if let Some(doubt) = describe_doubt(findings) {
+    if let Some(doubt) = describe_doubt(study, findings) {
         notes.push(format!("{}: {doubt}", words::validity(headline.validity)));
     }
     notes.extend(headline.incomplete.as_ref().map(incomplete));

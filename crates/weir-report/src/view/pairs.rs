@@ -2,6 +2,7 @@
 
 use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{ArmRole, Metric, Study};
+use weir_sentences::{capitalize, describe_ranking, explain_verdict};
 
 use super::tones;
 use crate::input::ReportInput;
@@ -19,18 +20,18 @@ pub(super) fn blocks(input: &ReportInput<'_>, load: &LoadFindings, metric: Metri
     if pairs.is_empty() {
         return Vec::new();
     }
-    let ranking = load.rankings.iter().find(|ranking| ranking.metric == metric);
+    let ranking = describe_ranking(study, load, metric);
     let mut blocks = Vec::new();
-    if let Some(ranking) = ranking.filter(|own| !is_said(&input.answer, &own.words)) {
-        let words = weir_sentences::capitalize(study, &ranking.words);
-        blocks.push(text(Style::Strong, format!("{words}.")));
+    if let Some(ranking) = ranking.filter(|ranking| !is_said(&input.answer, ranking)) {
+        let sentence = capitalize(study, &ranking);
+        blocks.push(text(Style::Strong, format!("{sentence}.")));
     }
     let reading = match note(&pairs, study.objective.confidence).as_str() {
         "" => reading(metric).to_owned(),
         note => format!("{}; {note}", reading(metric)),
     };
     blocks.push(labelled("Pairs", Style::Soft, reading));
-    blocks.push(Block::Table(table(&arms(study, load, metric), &pairs, metric)));
+    blocks.push(Block::Table(table(study, &arms(study, load, metric), &pairs, metric)));
     blocks
 }
 
@@ -56,16 +57,18 @@ fn arms<'a>(study: &'a Study, load: &'a LoadFindings, metric: Metric) -> Vec<&'a
     }
 }
 
-fn table(arms: &[&str], pairs: &[&Comparison], metric: Metric) -> Table {
+fn table(study: &Study, arms: &[&str], pairs: &[&Comparison], metric: Metric) -> Table {
     let label = format!("Every pair of arms: {}", words::metric(metric));
-    let cells =
-        |arm: &str| -> Vec<Cell> { arms.iter().map(|against| cell(pairs, arm, against)).collect() };
     Table::new(Kind::Pairs, label, "row against column")
         .columns(arms.iter().map(|arm| Column::new(*arm)))
-        .rows(arms.iter().map(|arm| Row::new(*arm, cells(arm))))
+        .rows(
+            arms.iter().map(|arm| {
+                Row::new(*arm, arms.iter().map(|against| cell(study, pairs, arm, against)))
+            }),
+        )
 }
 
-fn cell(pairs: &[&Comparison], arm: &str, against: &str) -> Cell {
+fn cell(study: &Study, pairs: &[&Comparison], arm: &str, against: &str) -> Cell {
     let comparison = pairs.iter().find_map(|pair| match () {
         () if pair.arm == arm && pair.against == against => Some((*pair).clone()),
         () if pair.arm == against && pair.against == arm => Some(pair.mirrored()),
@@ -81,9 +84,10 @@ fn cell(pairs: &[&Comparison], arm: &str, against: &str) -> Cell {
     };
     let signed = format!("{} {ratio}", words::verdict_sign(comparison.verdict));
     let word = comparison.verdict.word();
+    let reason = explain_verdict(&comparison, &study.objective);
     Cell::tone(tones::tone(comparison.verdict), signed)
         .small(interval)
-        .title(format!("{arm} against {against}: {word}, {}", comparison.because))
+        .title(format!("{arm} against {against}: {word}, {reason}"))
 }
 
 fn reading(metric: Metric) -> &'static str {

@@ -7,6 +7,7 @@ use weir_analysis::findings::{
     PublishedVerdict, TimeFindings,
 };
 use weir_model::study::GainOf;
+use weir_sentences::{explain_published_figure, explain_published_gain, explain_published_time};
 
 use super::tones;
 use crate::input::ReportInput;
@@ -34,14 +35,14 @@ pub(super) fn section(input: &ReportInput<'_>) -> Vec<Block> {
     ];
     for table in &found.figures {
         blocks.push(labelled("measured", Style::Soft, ours(table, findings)));
-        blocks.push(Block::Table(figures(table)));
+        blocks.push(Block::Table(figures(input, table)));
         let caution =
             "figures of different machines cannot be compared; ratios between the same steps can";
         let caution = clause(Style::Soft, caution);
         blocks.push(Block::Only(Outputs::FILES, vec![caution]));
     }
     if !found.times.is_empty() {
-        blocks.extend(times(&found.times, findings));
+        blocks.extend(times(input, &found.times));
     }
     if !found.gains.is_empty() {
         blocks.extend(gains(&found.gains, findings));
@@ -63,7 +64,7 @@ fn none() -> String {
 }
 
 /// Formats a verdict, with its reason if there is one.
-fn said(verdict: Option<PublishedVerdict>, because: &str) -> Cell {
+fn said(verdict: Option<PublishedVerdict>, because: String) -> Cell {
     let cell = verdict.map_or(Cell::from(Text::default()), |verdict| {
         Cell::tone(tones::published(verdict), words::published(verdict))
     });
@@ -78,7 +79,7 @@ fn ours(found: &FiguresFindings, findings: &Findings) -> String {
     }
 }
 
-fn figures(found: &FiguresFindings) -> Table {
+fn figures(input: &ReportInput<'_>, found: &FiguresFindings) -> Table {
     let columns = [
         Column::new("published"),
         Column::new("published ratio").short("ratio"),
@@ -88,12 +89,16 @@ fn figures(found: &FiguresFindings) -> Table {
     ];
     // Where an arm is alone, ours is a time and no ratio.
     let is_time = found.load.is_none();
-    Table::new(Kind::Plain, "Published figures beside measured ones", "arm")
-        .columns(columns)
-        .rows(found.rows.iter().map(|row| figure_row(row, is_time)))
+    Table::new(Kind::Plain, "Published figures beside measured ones", "arm").columns(columns).rows(
+        found.rows.iter().map(|row| {
+            let because =
+                explain_published_figure(&input.header.study, input.findings, (found, row));
+            figure_row(row, because, is_time)
+        }),
+    )
 }
 
-fn figure_row(row: &FigureFindings, is_time: bool) -> Row {
+fn figure_row(row: &FigureFindings, because: String, is_time: bool) -> Row {
     let measured = match row.measured {
         None => none().into(),
         Some(Measured { value, interval }) if is_time => {
@@ -107,13 +112,13 @@ fn figure_row(row: &FigureFindings, is_time: bool) -> Row {
         Cell::from(number::rate(row.figure)),
         Cell::from(row.ratio.map_or_else(none, number::ratio)),
         measured,
-        said(row.verdict, &row.because),
+        said(row.verdict, because),
         Cell::from(row.against.clone().unwrap_or_default()),
     ];
     Row::new(&*row.arm, cells)
 }
 
-fn times(all: &[TimeFindings], findings: &Findings) -> [Block; 2] {
+fn times(input: &ReportInput<'_>, all: &[TimeFindings]) -> [Block; 2] {
     let ours = "ours are of one load each; where several are meant, of the one with most connections and the highest rate \
                 in which the arm could be compared";
     let columns = [
@@ -127,14 +132,15 @@ fn times(all: &[TimeFindings], findings: &Findings) -> [Block; 2] {
     ];
     let label = "Published response times beside measured ones";
     let table = Table { about: "published for", ..Table::new(Kind::Plain, label, "arm") };
-    let rows = all.iter().map(|found| time_row(found, findings));
+    let rows = all.iter().map(|found| time_row(input, found));
     [
         Block::Only(Outputs::FILES, vec![clause(Style::Soft, ours)]),
         Block::Table(table.columns(columns).rows(rows)),
     ]
 }
 
-fn time_row(found: &TimeFindings, findings: &Findings) -> Row {
+fn time_row(input: &ReportInput<'_>, found: &TimeFindings) -> Row {
+    let findings = input.findings;
     let measured = found.measured.map_or(Cell::default(), |ours| {
         let ratio = number::ratio(ours.value);
         let interval = if ratio == number::NONE {
@@ -151,7 +157,7 @@ fn time_row(found: &TimeFindings, findings: &Findings) -> Row {
         Cell::from(found.measured_ns.map_or_else(none, number::time)),
         measured,
         Cell::from(load_words(found.load.as_deref(), findings)),
-        said(found.verdict, &found.because),
+        said(found.verdict, explain_published_time(&input.header.study, findings, found)),
     ];
     Row::new(&*found.arm, cells).about(published_for(found))
 }
@@ -243,7 +249,7 @@ impl Gain<'_> {
     /// Formats a gain and then its arms: `transport=sockmap, completed rate under load closed (VALID): published mean
     /// +280 %, peak +366 %; here mean +41 %, peak +52 %: confirmed`.
     fn lines(&self, findings: &Findings) -> impl Iterator<Item = Text> {
-        let because = match self.found.because.as_str() {
+        let because = match explain_published_gain(self.found).as_str() {
             "" => String::new(),
             because => format!(", {because}"),
         };
@@ -266,7 +272,7 @@ impl Gain<'_> {
             published,
             here,
             Cell::lines(self.arms()),
-            said(Some(self.found.verdict), &self.found.because),
+            said(Some(self.found.verdict), explain_published_gain(self.found)),
         ];
         Row::new(&*self.of, cells).about(self.about(findings))
     }

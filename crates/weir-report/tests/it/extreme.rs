@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use weir_analysis::findings::{Findings, Holding, IdleLoad, LimitFindings, Verdict};
+use weir_analysis::findings::{
+    Basis, Findings, Holding, IdleLoad, LimitFindings, LimitReason, Verdict,
+};
 use weir_model::flow::{ArrivalsSpec, FlowSpec, TraceSpec};
 use weir_model::load::{Close, Lifetime, Overflow, Spacing};
 use weir_model::record::{EndRecord, Outcome, Record, Remark, Validity};
@@ -37,7 +39,7 @@ fn limit(arm: &str, verdict: Holding, value_ns: f64) -> LimitFindings {
         confidence: 0.95,
         n: 12,
         verdict,
-        because: "because".to_owned(),
+        because: LimitReason::TookLonger { share: (0.001, 0.002) },
     }
 }
 
@@ -244,6 +246,8 @@ fn ratios_that_are_none_or_beyond_all_bounds() {
             comparison.p_holm = f64::NAN;
             comparison.minimum_detectable = f64::NAN;
             comparison.verdict = [Verdict::Invalid, Verdict::Inconclusive][index % 2];
+            let bases = [Basis::FewAnswers, Basis::ContainsOne];
+            comparison.because = bases[index % 2].clone().into();
         }
     }
     all(&run);
@@ -309,7 +313,7 @@ fn names_that_are_markup_stay_names() {
         load.load = hostile.to_owned();
         load.arms[2].arm = hostile.to_owned();
         for comparison in &mut load.comparisons {
-            comparison.because = hostile.to_owned();
+            comparison.because = Basis::CpuTimeUnseen { arm: hostile.to_owned() }.into();
             if comparison.arm.starts_with("keepalive") {
                 comparison.arm = hostile.to_owned();
             }
@@ -355,12 +359,12 @@ fn a_metric_without_one_comparison_has_its_reasons_and_no_table() {
     for found in &mut run.findings.loads[1].comparisons {
         if found.metric == Metric::ResponseP99 {
             found.verdict = Verdict::Invalid;
-            found.because = "only 748 requests in a replicate".to_owned();
+            found.because = Basis::NoValidBlock { blocks: 748 }.into();
         }
     }
     for output in all(&run).map(|output| output.to_lowercase()) {
         assert!(output.contains("nothing could be compared"), "{output}");
-        let times = output.matches("only 748 requests").count();
+        let times = output.matches("none of 748 blocks").count();
         assert_eq!(times, 1, "what holds for all is said once: {output}");
     }
 }

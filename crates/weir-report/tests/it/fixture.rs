@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_analysis::conclude;
 use weir_analysis::findings::{
-    ArmFindings, Comparison, CountedReason, Findings, HoldUpFindings, LoadFindings, Verdict,
+    ArmFindings, Basis, Comparison, CountedReason, Findings, HoldUpFindings, LoadFindings, Verdict,
 };
 use weir_model::environment::Environment;
 use weir_model::fixture::{self, settings};
@@ -292,18 +292,11 @@ fn arm(plan: &Plan, role: ArmRole, [rate, p50, cpu]: [f64; 3], seed: u32) -> Arm
 pub(crate) fn comparison(metric: Metric, arm: &str, ratio: f64, half: f64) -> Comparison {
     let (low, high) = (ratio * (1.0 - half), ratio * (1.0 + half));
     let inside = low > 1.0 / 1.02 && high < 1.02;
-    let (verdict, because) = match (inside, low > 1.0, high < 1.0) {
-        (true, ..) => (Verdict::Equivalent, "the interval lies inside ±2 %"),
-        (_, false, false) => {
-            (Verdict::Inconclusive, "the interval contains 1 and extends beyond ±2 %")
-        }
-        (_, up, _) => {
-            if up == metric.higher_is_better() {
-                (Verdict::Better, "the interval lies on the better side of 1")
-            } else {
-                (Verdict::Worse, "the interval lies on the worse side of 1")
-            }
-        }
+    let (verdict, basis) = match (inside, low > 1.0, high < 1.0) {
+        (true, ..) => (Verdict::Equivalent, Basis::WithinBand),
+        (_, false, false) => (Verdict::Inconclusive, Basis::ContainsOne),
+        (_, up, _) if up == metric.higher_is_better() => (Verdict::Better, Basis::ExcludesOne),
+        _ => (Verdict::Worse, Basis::ExcludesOne),
     };
     let p = match verdict {
         Verdict::Better | Verdict::Worse => 0.000_03,
@@ -327,7 +320,7 @@ pub(crate) fn comparison(metric: Metric, arm: &str, ratio: f64, half: f64) -> Co
         look: None,
         minimum_detectable: half * 1.43,
         verdict,
-        because: because.to_owned(),
+        because: basis.into(),
     }
 }
 

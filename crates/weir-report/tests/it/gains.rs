@@ -17,7 +17,7 @@ fn gains(compare: Compare) -> Fixture {
         ("worker_processes=2+transport=sockmap", 2.4, 0.8),
     ]
     .map(|(name, rate, cpu)| (name, ProxyKind::Nginx, "nginx/1.22.1", rate, cpu));
-    let mut run = run_of(&plans, "two workers with sockmap carry most");
+    let mut run = run_of(&plans);
     let levels: [&[(&str, &str)]; 4] = [
         &[],
         &[("worker_processes", "2")],

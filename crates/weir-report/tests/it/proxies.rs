@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use weir_analysis::findings::{Comparison, LoadFindings, Ranking, Verdict};
+use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
+use weir_analysis::rankings;
 use weir_model::fixture::settings;
 use weir_model::record::{Protection, ProxyRecord, Record};
 use weir_model::study::ProxyKind::{self, Caddy, Envoy, Haproxy, Httpd, Nginx};
@@ -10,6 +11,7 @@ use weir_model::study::{
     Arm, ArmRole, Compare, ExternalSpec, LauncherSpec, Metric, OwnConfiguration,
 };
 use weir_report::{html, markdown, terminal};
+use weir_sentences::describe_ranking;
 
 use crate::fixture::{self, Fixture, comparison};
 use crate::markup::{self, has_all, has_none, keep};
@@ -37,9 +39,9 @@ fn between(metric: Metric, plans: &[Plan], (arm, against): (usize, usize)) -> Co
     }
 }
 
-/// Returns a run of these proxies under one closed load, with every pair compared. `words` is the ranking by rate in
-/// the words of the analysis.
-pub(crate) fn run_of(plans: &[Plan], words: &str) -> Fixture {
+/// Returns a run of these proxies under one closed load, with every pair compared. The
+/// ranking by rate is the answer.
+pub(crate) fn run_of(plans: &[Plan]) -> Fixture {
     let mut run = fixture::run();
     let study = &mut run.header.study;
     let like = study.proxy.clone();
@@ -85,8 +87,9 @@ pub(crate) fn run_of(plans: &[Plan], words: &str) -> Fixture {
             load.pairs.extend(pairs);
         }
     }
-    load.rankings = vec![ranking(Metric::Rate, plans, words)];
-    run.answer = format!("{words}.");
+    load.rankings = rankings(study, &[Metric::Rate], &load.pairs);
+    let ranking = describe_ranking(study, load, Metric::Rate).unwrap();
+    run.answer = format!("{ranking}.");
     run.records = plans.iter().zip(20_000..).map(record).collect();
     run
 }
@@ -106,25 +109,8 @@ fn record((plan, port): (&Plan, u32)) -> Record {
     })
 }
 
-fn ranking(metric: Metric, plans: &[Plan], words: &str) -> Ranking {
-    let mut order: Vec<&Plan> = plans.iter().collect();
-    order.sort_by(|a, b| b.3.total_cmp(&a.3));
-    Ranking {
-        metric,
-        groups: order.iter().map(|plan| vec![plan.0.to_owned()]).collect(),
-        overlaps: Vec::new(),
-        unranked: Vec::new(),
-        words: words.to_owned(),
-    }
-}
-
 pub(crate) fn five() -> Fixture {
-    let mut run = run_of(
-        &FIVE,
-        "HAProxy and nginx carry most and cannot be told apart; Envoy carries 0.61 (95 % interval \
-         0.60 to 0.62) times as much as HAProxy; Apache httpd and Caddy carry 0.31 (0.30 to 0.31) \
-         and 0.30 (0.30 to 0.31) times as much as HAProxy and cannot be told apart",
-    );
+    let mut run = run_of(&FIVE);
     let arms = &mut run.findings.loads[0].arms;
     arms[1].counters = counters(&[("backend.reuse", 90_112), ("frontend.req_tot", 135_002)]);
     arms[2].counters = counters(&[
@@ -212,7 +198,7 @@ fn twelve_arms_stay_readable() {
             (name, kind, program, 1.0 - 0.06 * index as f64, 1.0)
         })
         .collect();
-    let run = run_of(&plans, "nginx carries most; the others do not");
+    let run = run_of(&plans);
     let page = html(&run.input());
     keep("twelve.html", &page);
     markup::check(&page);
@@ -240,7 +226,8 @@ fn pairs_without_valid_figures_show_none() {
 
 /// Returns a baseline with the user's own configuration, and an arm of every other kind.
 pub(crate) fn everything() -> Fixture {
-    let mut run = run_of(&FIVE, "all carry the same");
+    let mut run = run_of(&FIVE);
+    run.answer = "all carry the same.".to_owned();
     let study = &mut run.header.study;
     study.proxy.configuration =
         Some(OwnConfiguration { file: "/etc/nginx/nginx.conf".into(), port: Some(8080) });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_analysis::findings::{Holding, Incomplete, LimitFindings};
+use weir_analysis::findings::{Holding, Incomplete, LimitFindings, LimitReason};
 use weir_model::record::{EndRecord, Outcome, Record, Validity};
 use weir_model::study::{ArmRole, Metric};
 use weir_report::{Pointers, SUMMARY_LINES, summary, terminal};
@@ -92,7 +92,7 @@ fn one_arm_under_many_loads() -> Fixture {
             confidence: 0.95,
             n: 12,
             verdict: Holding::Holds,
-            because: String::new(),
+            because: LimitReason::TookLonger { share: (0.001, 0.002) },
         }];
         run.header.study.loads.push(spec);
         run.findings.loads.push(findings);

@@ -5,12 +5,12 @@ use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{Metric, Study};
 
 use crate::names::{arm, capitalize, join_names};
+use crate::ranking;
 
 /// Ranks the arms in a sentence if the study compares every pair; `None` in other studies.
 pub(super) fn describe_ranking(study: &Study, load: &LoadFindings) -> Option<String> {
-    let metric = study.objective.metric;
-    let ranking = load.rankings.iter().find(|r| r.metric == metric)?;
-    Some(format!("{}.", capitalize(study, &ranking.words)))
+    let ranking = ranking::describe_ranking(study, load, study.objective.metric)?;
+    Some(format!("{}.", capitalize(study, &ranking)))
 }
 
 /// Returns "HAProxy carries 1.31 times as much as nginx (95 % interval 1.27 to 1.35)". If nobody was busy, "answers

@@ -81,13 +81,14 @@ fn runs_with_next_to_nothing_in_them_say_so() {
     let nothing = comparison(&findings, 0, Metric::Rate, "keepalive");
     assert_eq!((nothing.verdict, nothing.n), (Verdict::Invalid, 0));
     assert!(nothing.ratio.is_nan());
-    assert_eq!(nothing.because, "nothing was measured");
+    assert_eq!(findings.reason(nothing), "nothing was measured");
 
     let (_folder, one) = run(&header, build_trials(&header, "closed", 1, world(0.1)));
     let findings = AnalyzedRun::of(&one);
     let single = comparison(&findings, 0, Metric::Rate, "keepalive");
     assert_eq!((single.verdict, single.n), (Verdict::Inconclusive, 1));
-    assert!(single.because.contains("too few"), "{}", single.because);
+    let reason = findings.reason(single);
+    assert!(reason.contains("too few"), "{reason}");
 
     // Killed within the only block: the last arm is missing.
     let mut cut = build_trials(&header, "closed", 1, world(0.1));

@@ -78,7 +78,8 @@ fn requests_that_were_never_answered_are_beyond_every_limit() {
     let findings = of_alone(60, 1e5, 60);
     let limit = only_limit(&findings);
     assert_eq!(limit.verdict, Holding::DoesNotHold, "{limit:?}");
-    assert_eq!(limit.because, "2.9 % of the requests were not answered");
+    let reason = weir_sentences::explain_limit(limit);
+    assert_eq!(reason, "2.9 % of the requests were not answered");
     assert_eq!(limit.value_ns, f64::INFINITY);
     let why = "nginx does not stay within 1 ms (2.9 % of the requests were not answered)";
     assert!(findings.answer().to_lowercase().contains(why), "{}", findings.answer());

@@ -32,6 +32,10 @@ impl AnalyzedRun {
     fn answer(&self) -> String {
         weir_sentences::answer(&self.study, &self.findings)
     }
+
+    fn reason(&self, comparison: &Comparison) -> String {
+        weir_sentences::explain_verdict(comparison, &self.study.objective)
+    }
 }
 
 impl Deref for AnalyzedRun {

@@ -9,12 +9,13 @@ use super::{AnalyzedRun, comparison};
 use weir_analysis::findings::{Comparison, Findings, Verdict};
 use weir_analysis::fixture::{Moment, arm, build_header, build_trials, normal, run, three_arms};
 use weir_analysis::rankings;
+use weir_sentences::describe_ranking;
 
-const KINDS: [ProxyKind; 5] =
+pub(super) const KINDS: [ProxyKind; 5] =
     [ProxyKind::Nginx, ProxyKind::Haproxy, ProxyKind::Envoy, ProxyKind::Caddy, ProxyKind::Httpd];
 
 /// An arm with a proxy of its own, and with that proxy's name.
-fn arm_of(kind: ProxyKind, like: &ProxySpec) -> Arm {
+pub(super) fn arm_of(kind: ProxyKind, like: &ProxySpec) -> Arm {
     let proxy = ProxySpec { kind, ..like.clone() };
     Arm { proxy: Some(Box::new(proxy)), ..arm(kind.name(), ArmRole::Change, 0) }
 }
@@ -83,12 +84,14 @@ fn an_arm_that_was_not_compared_with_the_best_one_leaves_that_open() {
     let header = five();
     let rates = [26e3, 26e3, 20e3, 12e3, 6e3, 6.5e3];
     let (_folder, run) = run(&header, build_trials(&header, "closed", 60, world(&rates)));
-    let mut pairs = AnalyzedRun::of(&run).loads[0].pairs.clone();
-    let clear = &rankings(&header.study, &[Metric::Rate], &pairs, false)[0].words;
+    let mut load = AnalyzedRun::of(&run).findings.loads.remove(0);
+    let clear = describe_ranking(&header.study, &load, Metric::Rate).unwrap();
     assert!(clear.starts_with("nginx carries most; "), "{clear}");
-    let pair = pairs.iter_mut().find(|pair| (&*pair.arm, &*pair.against) == ("caddy", "nginx"));
+    let mut pairs = load.pairs.iter_mut();
+    let pair = pairs.find(|pair| (&*pair.arm, &*pair.against) == ("caddy", "nginx"));
     pair.unwrap().verdict = Verdict::Invalid;
-    let open = &rankings(&header.study, &[Metric::Rate], &pairs, false)[0].words;
+    load.rankings = rankings(&header.study, &[Metric::Rate], &load.pairs);
+    let open = describe_ranking(&header.study, &load, Metric::Rate).unwrap();
     assert!(open.starts_with("nginx carries most as far as can be told; "), "{open}");
 }
 
@@ -138,7 +141,8 @@ fn pairs_are_antisymmetric() {
                 assert!((a / b - 1.0).abs() < 1e-9, "{pair:?}\n{twin:?}");
             }
             assert_eq!(twin.n, mirrored.n, "{pair:?}\n{twin:?}");
-            assert_eq!((twin.verdict, &twin.because), (mirrored.verdict, &mirrored.because));
+            let reasons = [&twin, &mirrored].map(|found| back.reason(found));
+            assert_eq!((twin.verdict, &reasons[0]), (mirrored.verdict, &reasons[1]));
             assert_eq!(mirrored.mirrored().verdict, pair.verdict);
         }
         assert_eq!(forth.loads[0].rankings[0].groups, back.loads[0].rankings[0].groups);
@@ -193,7 +197,7 @@ fn what_weir_did_not_start_has_no_cpu_time() {
     let cpu = comparison(&findings, 0, Metric::CpuPerRequest, "keepalive");
     assert_eq!(cpu.verdict, Verdict::Invalid);
     assert_eq!(
-        cpu.because,
+        findings.reason(cpu),
         "weir did not start the proxy of keepalive and does not see its CPU time"
     );
     assert!(load.reasons.is_empty(), "{:?}", load.reasons);
@@ -236,6 +240,7 @@ fn what_is_not_told_apart_across_groups_is_named() {
         let (_folder, run) = run(&header, build_trials(&header, "closed", blocks, world(&rates)));
         let findings = AnalyzedRun::of(&run);
         let ranking = &findings.loads[0].rankings[0];
+        let sentence = describe_ranking(&findings.study, &findings.loads[0], Metric::Rate).unwrap();
         let pairs = pairs_of(&findings, Metric::Rate);
         for (better, arm) in &ranking.overlaps {
             has_overlaps = true;
@@ -248,9 +253,9 @@ fn what_is_not_told_apart_across_groups_is_named() {
             assert!(!is_decided && !is_of_group, "{ranking:?}");
             let words = format!("{arm} from {better}");
             let first = format!("{arm} could not be told from {better} either");
-            let is_named = ranking.words.contains(&words) || ranking.words.contains(&first);
-            assert!(is_named, "{}", ranking.words);
-            assert!(ranking.words.contains("as far as can be told"), "{}", ranking.words);
+            let is_named = sentence.contains(&words) || sentence.contains(&first);
+            assert!(is_named, "{sentence}");
+            assert!(sentence.contains("as far as can be told"), "{sentence}");
         }
     }
     assert!(has_overlaps, "no run was undecided across groups");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use weir_analysis::capacity::{
     Capacity, CapacityFindings, CurvePoint, RanOut, Ratio, RatioReason, ended,
 };
-use weir_analysis::findings::{Findings, LimiterFindings, Stretch, Verdict};
+use weir_analysis::findings::{EqualArms, Findings, LimiterFindings, Stretch, Verdict};
 use weir_limits::{Answer, Evidence, Judgement};
 use weir_model::fixture;
 use weir_model::limit::Limit;
@@ -240,10 +240,12 @@ fn ratio(p_holm: f64, because: RatioReason) -> Ratio {
 
 pub(super) fn reason_rows() -> Vec<Row> {
     let keepalive = || "keepalive".to_owned();
-    let equal_arms = |was_equivalent| RatioReason::EqualArms {
-        arms: ["nginx again", "nginx"].map(str::to_owned),
-        difference: 0.0638,
-        was_equivalent,
+    let equal_arms = |was_equivalent| {
+        RatioReason::EqualArms(EqualArms {
+            arms: ["nginx again", "nginx"].map(str::to_owned),
+            difference: 0.0638,
+            was_equivalent,
+        })
     };
     let same = Some("nginx again".to_owned());
     [

@@ -2,6 +2,7 @@
 
 use weir_analysis::findings::{CountedReason, Findings, HeadlineReason};
 use weir_analysis::fixture::{Moment, build_header, build_trials, run_with_times, three_arms};
+use weir_model::fixture::study;
 use weir_model::record::{Observation, Validity, ValidityReason};
 use weir_model::study::Metric;
 use weir_sentences::headline::describe_doubt;
@@ -21,7 +22,7 @@ fn counted(trials: u32, of: u32) -> CountedReason {
 fn doubt(reason: HeadlineReason) -> String {
     let mut findings = Findings::default();
     findings.headline.reason = Some(reason);
-    describe_doubt(&findings).unwrap()
+    describe_doubt(&study(Vec::new()), &findings).unwrap()
 }
 
 fn of_trials(reason: Option<CountedReason>, lost_blocks: u32) -> String {
@@ -36,7 +37,7 @@ fn of_response_times(count: u64) -> Option<String> {
     let (_folder, run) = run_with_times(&header, trials, |_, rng| {
         (0..count).map(|_| 200_000 + (50_000.0 * rng.unit()) as u64).collect()
     });
-    describe_doubt(&weir_analysis::analyze(&run))
+    describe_doubt(&header.study, &weir_analysis::analyze(&run))
 }
 
 pub(super) fn rows() -> Vec<Row> {

@@ -6,12 +6,16 @@ mod alone;
 mod answer;
 mod arms;
 mod capacity;
+mod comparison;
 mod doctor;
 mod evidence;
 mod example;
 mod growth;
 mod headline;
 mod limiter;
+mod limits;
+mod published;
+mod ranking;
 mod surroundings;
 mod validity;
 
@@ -52,6 +56,10 @@ const SECTIONS: &[Section] = &[
     ("Evidence of the doctor, from the kernel", doctor::of_hosts),
     ("Evidence of the doctor, calculated", doctor::calculations),
     ("Evidence of the doctor, from clusters", doctor::cluster_evidence),
+    ("The reason for a verdict", comparison::rows),
+    ("The reason for a verdict on a limit", limits::rows),
+    ("A ranking", ranking::rows),
+    ("The reason for a verdict on a published result", published::rows),
 ];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";

@@ -3,8 +3,9 @@
 use weir_analysis::findings::{ArmFindings, Comparison, Findings, LoadFindings, NEVER_NS, Verdict};
 use weir_model::nearest::nearest;
 use weir_model::record::Validity;
-use weir_model::study::{ArmRole, Metric, Study};
+use weir_model::study::{ArmRole, Study};
 use weir_report::words;
+use weir_sentences::explain_verdict;
 use weir_sentences::validity::describe;
 
 use super::{Condition, Figure, Held, Judged, Says, Vocabulary, beyond, capacity};
@@ -115,7 +116,7 @@ impl Condition {
                     .filter(|arm| arm.role == ArmRole::Change && self.is_about(&arm.arm))
                     .filter_map(|arm| load.comparison(&arm.arm, metric));
                 compared
-                    .filter_map(|comparison| judge_comparison(word, comparison, name, metric))
+                    .filter_map(|comparison| judge_comparison(study, word, comparison, name))
                     .collect()
             }
             Says::Figure { figure, above, bound, .. } => load
@@ -130,12 +131,12 @@ impl Condition {
 
 /// Judges `worse` or `inconclusive` by a comparison; `None` if the comparison has another verdict.
 fn judge_comparison(
+    study: &Study,
     word: &str,
     found: &Comparison,
     load: &str,
-    metric: Metric,
 ) -> Option<(Held, String)> {
-    let Comparison { arm, against, because, .. } = found;
+    let Comparison { arm, against, .. } = found;
     let held = match found.verdict {
         Verdict::Invalid => Held::Unknown,
         verdict if verdict.word() == word => Held::True,
@@ -149,7 +150,8 @@ fn judge_comparison(
         _ => String::new(),
     };
     let verdict = found.verdict.word();
-    let metric = weir_sentences::metric_words(metric);
+    let metric = weir_sentences::metric_words(found.metric);
+    let because = explain_verdict(found, &study.objective);
     Some((
         held,
         format!(

@@ -138,7 +138,7 @@ fn describe_comparison(study: &Study, own: &Comparison) -> String {
     let verdict = own.verdict.word();
     match own.verdict {
         // The load's own validity stands behind it.
-        Verdict::Invalid => own.because.clone(),
+        Verdict::Invalid => weir_sentences::explain_verdict(own, &study.objective),
         _ => format!(
             "{verdict}: {} {} ({}) of {}",
             words::metric(own.metric),

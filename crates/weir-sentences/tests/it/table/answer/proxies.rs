@@ -25,7 +25,8 @@ fn of_pairs() -> String {
         example.study.compare = Compare::Pairs;
         let study = example.study.clone();
         let load = example.load();
-        load.rankings = rankings(&study, &[Metric::Rate], &load.comparisons, false);
+        load.rankings = rankings(&study, &[Metric::Rate], &load.comparisons);
+        load.pairs = load.comparisons.clone();
     })
 }
 
