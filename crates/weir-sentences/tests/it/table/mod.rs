@@ -9,7 +9,7 @@ mod validity;
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
 
-/// A title, and the function that makes the section's rows.
+/// The title of a section, and the function that makes its rows.
 type Section = (&'static str, fn() -> Vec<Row>);
 
 const SECTIONS: [Section; 3] = [
