@@ -21,6 +21,7 @@ from sidebyside.process import Failed, Process, signals
 from sidebyside.servers import START_S, free_ports
 
 from .cost import from_blocks
+from .slices import invalid
 from .studies import CONNECTIONS, TIMEOUT_S, Load
 
 WARM_UP_S = 1
@@ -175,8 +176,7 @@ def figures(said: dict, cpu: int) -> dict:
         "response_p50": quantiles.get(0.5),
         "response_p99": quantiles.get(0.99),
         "sustain_s": said["phases"]["sustain"],
-        "invalid": [f"{reason['rule']}: {reason['seen']}" for reason in said["validity"]
-                    if reason["validity"] == "INVALID"],
+        "invalid": invalid(said["validity"]),
     }
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,10 +80,16 @@ def compared(findings: dict, load: Load) -> dict:
         "blocks_used": of_load["blocks_used"],
         "slice_s": of_load["slice_ns"] / 1e9,
         "validity": of_load["validity"],
-        "invalid": [f"{found['reason']['rule']}: {found['reason']['seen']}"
-                    for found in of_load["reasons"] if found["reason"]["validity"] == "INVALID"],
+        "invalid": invalid(found["reason"] for found in of_load["reasons"]),
         "metrics": metrics,
     }
+
+
+def invalid(reasons: Iterable[dict]) -> list[str]:
+    """The rules by which a measurement is INVALID, with their figures: `proxy-steal: share 0.45`."""
+    return [f"{reason['rule']}: " + ", ".join(f"{name} {value}" for name, value in reason.items()
+                                             if name not in ("validity", "rule"))
+            for reason in reasons if reason["validity"] == "INVALID"]
 
 
 def as_logs(comparison: dict) -> dict:

@@ -89,7 +89,7 @@ class Compared(unittest.TestCase):
         rate = found["metrics"]["rate"]
         self.assertAlmostEqual(rate["low"], math.log(0.9))
         self.assertAlmostEqual(rate["estimate"], math.log(1.1))
-        self.assertEqual(found["invalid"], ["proxy-steal: 45 %"])
+        self.assertEqual(found["invalid"], ["proxy-steal: share 0.45"])
 
     def test_what_was_not_comparable_stays_unknown(self):
         for basis, because in [("nothing_measured", "nothing measured"),
@@ -125,7 +125,7 @@ def said(**changes):
         "response_time": {"quantiles": [[0.5, 100], [0.99, 900]]},
         "phases": {"sustain": 1.0},
         "statuses": [{"status": 200, "count": 4000}],
-        "validity": [{"validity": "SUSPECT", "rule": "a", "seen": "b"}],
+        "validity": [{"validity": "SUSPECT", "rule": "steal", "share": 0.02}],
         **changes,
     }
 

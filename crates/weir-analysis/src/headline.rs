@@ -116,7 +116,7 @@ pub(crate) fn left_out(data: &LoadData<'_>) -> Vec<LeftOut> {
 
 /// Returns the reason why loads have this validity: the most frequent reason of the first of them, and how many of its
 /// blocks were lost. `None` if they are VALID.
-fn doubt<'a>(
+fn find_reason<'a>(
     validity: Validity,
     mut loads: impl Iterator<Item = &'a LoadFindings>,
 ) -> Option<HeadlineReason> {
@@ -185,7 +185,7 @@ pub(crate) fn headline(study: &Study, records: &[Record], findings: &Findings) -
     let unusable = alone.clone().filter(|load| load.validity == Validity::Invalid);
     let mut headline = Headline {
         validity,
-        reason: doubt(validity, answering_again),
+        reason: find_reason(validity, answering_again),
         incomplete: incomplete(records, findings.complete),
         left_out: match validity {
             Validity::Invalid => Vec::new(),

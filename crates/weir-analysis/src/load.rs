@@ -72,9 +72,8 @@ fn of_generator<'a>(report: &'a LoadReport, one: &'a LoadGenerator) -> Evidence<
         name: Some(&one.start.host),
         is_open,
         threads: cpus.map(|cpus| (one.cpus.len() as u64, cpus.len() as u64)),
-        generator_busy: (one.completed > 0)
-            .then(|| busiest(&one.cpu_ns, &one.generator.spun_ns, report))
-            .flatten(),
+        generator_busy: busiest(&one.cpu_ns, &one.generator.spun_ns, report)
+            .filter(|_| one.completed > 0),
         steal: Some(one.generator.steal),
         gap: gap(&one.generator, report),
         schedule: is_scheduled.then_some(Due {
@@ -105,9 +104,8 @@ fn of_all(report: &LoadReport, is_asking: bool) -> Evidence<'_> {
         answered: is_asking.then_some(counts.completed_whole),
         errors: &report.errors,
         threads: cpus.filter(|_| is_alone).map(|cpus| (threads as u64, cpus.len() as u64)),
-        generator_busy: (counts.completed_whole > 0 && is_alone)
-            .then(|| busiest(&report.generator_cpu_ns, &generator.spun_ns, report))
-            .flatten(),
+        generator_busy: busiest(&report.generator_cpu_ns, &generator.spun_ns, report)
+            .filter(|_| counts.completed_whole > 0 && is_alone),
         capacity: capacity.map(|most| (report.rates.offered, most)),
         steal: is_alone.then_some(generator.steal),
         gap: gap(generator, report).filter(|_| is_alone),

@@ -323,6 +323,8 @@ const REPORTS: &[(ReportChange, ExpectedReasons)] = &[
     (|r| { r.generator_cpu_ns = vec![11_500_000_000]; r.generator.spun_ns = vec![200_000_000]; }, &[]),
     (|r| r.generator_cpu_ns = vec![1, 11_500_000_000], &[("generator-busy", S)]),
     (|r| r.generator_cpu_ns = vec![6_000_000_000; 2], &[]),
+    // No time was measured, so there is no share of it.
+    (|r| (r.phases.ramp_up, r.phases.sustain) = (0.0, 0.0), &[]),
     (|r| r.generator.self_capacity = Some(12_000.0), &[("near-self-capacity", S)]),
     (|r| { r.generator.self_capacity = Some(12_000.0); r.generator_cpu_ns = vec![1, 1]; }, &[("near-self-capacity", S)]),
     (|r| { (r.generator.self_capacity, r.load.cpus) = (Some(12_000.0), vec![Some(0), Some(1)]); r.generator_cpu_ns = vec![1, 1]; }, &[]),

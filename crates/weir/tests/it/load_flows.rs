@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use weir_model::load::{Arrivals, Close, Lifetime, Spacing};
 use weir_model::load_report::LoadReport;
-use weir_model::record::Validity;
+use weir_model::record::{Validity, ValidityReason};
 use weir_origin::Origin;
 
 use crate::faulty::{Faulty, start_origin};
@@ -17,7 +17,7 @@ use crate::secure::{Authority, Nginx};
 const IO_FLAGS: [&str; 2] = ["--io epoll", "--io auto"];
 
 fn rules(report: &LoadReport) -> Vec<&str> {
-    report.validity.iter().map(|reason| reason.rule()).collect()
+    report.validity.iter().map(ValidityReason::rule).collect()
 }
 
 #[test]

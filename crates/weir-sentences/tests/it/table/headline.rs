@@ -19,14 +19,14 @@ fn counted(trials: u32, of: u32) -> CountedReason {
     }
 }
 
-fn doubt(reason: HeadlineReason) -> String {
+fn describe(reason: HeadlineReason) -> String {
     let mut findings = Findings::default();
     findings.headline.reason = Some(reason);
     describe_doubt(&study(Vec::new()), &findings).unwrap()
 }
 
 fn of_trials(reason: Option<CountedReason>, lost_blocks: u32) -> String {
-    doubt(HeadlineReason::Trials { load: "open".to_owned(), reason, lost_blocks, blocks: 1_200 })
+    describe(HeadlineReason::Trials { load: "open".to_owned(), reason, lost_blocks, blocks: 1_200 })
 }
 
 /// Describes the doubt about a study of the p99 whose trials have so many response times each.
@@ -43,11 +43,11 @@ fn of_response_times(count: u64) -> Option<String> {
 pub(super) fn rows() -> Vec<Row> {
     let nothing = HeadlineReason::NothingMeasured { load: "open".to_owned() };
     vec![
-        ("A load without a block", doubt(nothing)),
+        ("A load without a block", describe(nothing)),
         ("Trials that are INVALID, and lost blocks", of_trials(Some(counted(1_500, 3_600)), 750)),
         ("A doubtful trial, and no lost block", of_trials(Some(counted(1, 3_600)), 0)),
         ("No block with all arms", of_trials(None, 1_200)),
-        ("A search with a doubtful trial", doubt(HeadlineReason::Search(counted(1, 1)))),
+        ("A search with a doubtful trial", describe(HeadlineReason::Search(counted(1, 1)))),
         ("Too few requests for the p99", of_response_times(40).unwrap()),
         ("No response", of_response_times(0).unwrap()),
     ]
