@@ -10,8 +10,10 @@ mod ranking;
 
 /// A case, and what a user reads in it.
 type Row = (&'static str, String);
+/// A title, and the rows below it.
+type Section = (&'static str, fn() -> Vec<Row>);
 
-const SECTIONS: [(&str, fn() -> Vec<Row>); 5] = [
+const SECTIONS: [Section; 5] = [
     ("The answer of a comparison", answer::rows),
     ("The reason for a verdict", comparison::rows),
     ("The reason for a verdict on a limit", limits::rows),
