@@ -163,10 +163,10 @@ pub fn run_with_records(
     mut times_of: impl FnMut(&TrialRecord, &mut SplitMix64) -> Vec<u64>,
     others: &[Record],
 ) -> (TempDir, Run) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a folder");
     let mut is_part = others.iter().map(|record| matches!(record, Record::Part(_)));
     let parts = if is_part.any(|is_part| is_part) { Vec::new() } else { parts(&trials) };
-    let mut writer = RunWriter::create(folder.path(), header, "").unwrap();
+    let mut writer = RunWriter::create(folder.path(), header, "").expect("a run folder");
     let mut rng = SplitMix64::new(12);
     for mut trial in trials {
         let times = times_of(&trial, &mut rng);
@@ -175,23 +175,23 @@ pub fn run_with_records(
             times.into_iter().for_each(|ns| histogram.saturating_record(ns));
             let label = tag(&trial.load, &trial.arm, trial.block, HistogramKind::ResponseTime);
             let (start, length) = (Duration::ZERO, Duration::from_millis(200));
-            writer.append_histogram(&label, start, length, &histogram).unwrap();
+            writer.append_histogram(&label, start, length, &histogram).expect("a histogram log");
             trial.response_time = summarize(&label, &histogram, 0);
         }
-        writer.append(&Record::Trial(Box::new(trial))).unwrap();
+        writer.append(&Record::Trial(Box::new(trial))).expect("a record is written");
     }
     for record in parts.iter().chain(others) {
-        writer.append(record).unwrap();
+        writer.append(record).expect("a record is written");
     }
     let end = EndRecord { at: String::new(), outcome: Outcome::Complete, error: String::new() };
-    writer.append(&Record::End(end)).unwrap();
-    let run = Run::read(folder.path()).unwrap();
+    writer.append(&Record::End(end)).expect("a record is written");
+    let run = Run::read(folder.path()).expect("a run");
     (folder, run)
 }
 
 /// A load test without reasons for doubt: 10,000/s on 100 connections for 10 s by one thread.
 pub fn load_report() -> LoadReport {
-    serde_json::from_str(include_str!("fixture/load_report.json")).unwrap()
+    serde_json::from_str(include_str!("fixture/load_report.json")).expect("a report")
 }
 
 /// An arm with a load of 4,200/s that it did not carry, for a reason that is not known.

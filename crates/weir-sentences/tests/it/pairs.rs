@@ -141,7 +141,7 @@ fn pairs_are_antisymmetric() {
                 assert!((a / b - 1.0).abs() < 1e-9, "{pair:?}\n{twin:?}");
             }
             assert_eq!(twin.n, mirrored.n, "{pair:?}\n{twin:?}");
-            let reasons = [&twin, &mirrored].map(|found| back.reason(found));
+            let reasons = [twin, &mirrored].map(|found| back.reason(found));
             assert_eq!((twin.verdict, &reasons[0]), (mirrored.verdict, &reasons[1]));
             assert_eq!(mirrored.mirrored().verdict, pair.verdict);
         }

@@ -77,17 +77,12 @@ fn idle(response_s: (f64, f64), others: Option<f64>) -> Option<IdleLoad> {
     Some(IdleLoad { connections: 50, response_s, busiest: 0.12, others })
 }
 
-fn cases() -> Vec<(&'static str, Comparison)> {
+type Case = (&'static str, Comparison);
+
+fn cases_of_bases() -> Vec<Case> {
     let below = of(Basis::ExcludesOne).mirrored();
     let (tiny, corrected) = (1e-5, 0.0032);
     let few = samples_needed(Metric::ResponseP99) - 20;
-    let given_up =
-        Reason { basis: Basis::ContainsOne, needed: None, caveats: vec![Caveat::GivenUp] };
-    let all = Reason {
-        basis: Basis::LargeP,
-        needed: Some(Needed::Replicates { replicates: 9, comparisons: 9, seconds: 6.6 }),
-        caveats: vec![Caveat::TypicalP99, Caveat::Median, Caveat::GivenUp],
-    };
     vec![
         ("Nothing was measured", of(Basis::NothingMeasured)),
         ("No block was valid", of(Basis::NoValidBlock { blocks: 24 })),
@@ -130,6 +125,18 @@ fn cases() -> Vec<(&'static str, Comparison)> {
         ("An effect that two equal arms show too", equal_arms(false)),
         ("An equivalence that two equal arms do not have", equal_arms(true)),
         ("A run that was cut short", of(Basis::CutShort)),
+    ]
+}
+
+fn cases_of_caveats() -> Vec<Case> {
+    let given_up =
+        Reason { basis: Basis::ContainsOne, needed: None, caveats: vec![Caveat::GivenUp] };
+    let all = Reason {
+        basis: Basis::LargeP,
+        needed: Some(Needed::Replicates { replicates: 9, comparisons: 9, seconds: 6.6 }),
+        caveats: vec![Caveat::TypicalP99, Caveat::Median, Caveat::GivenUp],
+    };
+    vec![
         ("The p99 of typical blocks", with_caveat(Caveat::TypicalP99)),
         (
             "Fewer requests than wanted",
@@ -139,15 +146,15 @@ fn cases() -> Vec<(&'static str, Comparison)> {
         ("Few instances of the proxies", with_caveat(Caveat::FewInstances)),
         ("Correlated replicates", with_caveat(Caveat::Correlated)),
         (
-            "An effect, although the connections of all arms were the limit",
+            "An effect where the connections of all arms were the limit",
             with_caveat(Caveat::ConnectionsLimit(None)),
         ),
         (
-            "An effect, although the connections of these arms were the limit",
+            "An effect where the connections of these arms were the limit",
             with_caveat(Caveat::ConnectionsLimit(idle((0.002, 0.0025), None))),
         ),
         (
-            "An effect, although connections and other processes were the limit",
+            "An effect where connections and other processes were the limit",
             with_caveat(Caveat::ConnectionsLimit(idle((0.002, 0.0025), Some(0.31)))),
         ),
         ("A comparison that a look gave up", of(given_up)),
@@ -157,7 +164,7 @@ fn cases() -> Vec<(&'static str, Comparison)> {
 
 pub(super) fn rows() -> Vec<Row> {
     let objective = study(Vec::new()).objective;
-    let reasons = cases().into_iter();
+    let reasons = cases_of_bases().into_iter().chain(cases_of_caveats());
     let reasons = reasons.map(|(case, found)| (case, explain_verdict(&found, &objective)));
     reasons.collect()
 }
