@@ -29,7 +29,7 @@ fn build_header(arms: Vec<Arm>) -> RunHeader {
     let load = weir_model::fixture::load("closed", StudyArrivals::Closed);
     weir_model::fixture::header(Study {
         loads: vec![load],
-        capacity: Limit::parse_all("p99 < 30ms, errors < 1%").unwrap(),
+        capacity: Limit::parse_all("p99 < 30ms, errors < 1%").expect("limits"),
         ..weir_model::fixture::study(arms)
     })
 }
@@ -92,7 +92,7 @@ pub(crate) fn build_record(arm: &str, end: CapacityEnd) -> CapacityRecord {
     CapacityRecord {
         arm: arm.to_owned(),
         load: "closed".to_owned(),
-        limits: Limit::parse_all("p99 < 30ms, errors < 1%").unwrap(),
+        limits: Limit::parse_all("p99 < 30ms, errors < 1%").expect("limits"),
         decides: 0,
         confidence: 0.95,
         low: 4_750.0,
@@ -144,7 +144,7 @@ fn searched(others: Vec<Record>) -> (TempDir, Run) {
 fn analyze_search(others: Vec<Record>) -> (AnalyzedRun, Capacity) {
     let (_folder, run) = searched(others);
     let findings = AnalyzedRun::of(&run);
-    let arm = findings.capacity.as_ref().unwrap().arms[0].clone();
+    let arm = findings.capacity.as_ref().expect("capacities").arms[0].clone();
     (findings, arm)
 }
 

@@ -53,7 +53,7 @@ fn comparison<'a>(
     arm: &str,
 ) -> &'a Comparison {
     let mut all = findings.loads[load].comparisons.iter();
-    all.find(|c| c.metric == metric && c.arm == arm).unwrap()
+    all.find(|c| c.metric == metric && c.arm == arm).expect("a comparison")
 }
 
 /// Rates of 20,000 per second with noise of this standard deviation; 2.6 times as much for arm 2.

@@ -7,8 +7,8 @@ use weir_model::study::{ArmRole, Study, StudyArrivals};
 
 fn remarks_on(found: &Value, study: &Study) -> Vec<String> {
     let cpus = json!({"generator": "0", "origin": "1", "proxy": "2-3"});
-    let surroundings = serde_json::from_value(found.clone()).unwrap();
-    let remarks = remarks(&surroundings, &serde_json::from_value(cpus).unwrap(), study);
+    let surroundings = serde_json::from_value(found.clone()).expect("surroundings");
+    let remarks = remarks(&surroundings, &serde_json::from_value(cpus).expect("CPUs"), study);
     remarks.iter().map(weir_sentences::describe_surroundings).collect()
 }
 

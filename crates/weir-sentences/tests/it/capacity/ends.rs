@@ -104,7 +104,7 @@ const ENDS: [(Change, &str); 22] = [
     (
         |found| {
             unclaimed(found, CapacityEnd::Never);
-            found.limits = Limit::parse_all("p99.99 < 2us").unwrap();
+            found.limits = Limit::parse_all("p99.99 < 2us").expect("limits");
         },
         "at 500/s, the lowest, 0 % of the requests broke p99.99 < 2us.",
     ),

@@ -59,7 +59,7 @@ pub(super) fn claimed_rows() -> Vec<Row> {
             (found.broke, found.held_s) = (None, 0.0);
         }),
         ("An objective of two limits", |found| {
-            found.limits = Limit::parse_all("p99 < 30ms, errors < 1%").unwrap();
+            found.limits = Limit::parse_all("p99 < 30ms, errors < 1%").expect("limits");
         }),
         ("A bracket, which has no confidence", |found| found.is_bracket = true),
         ("All connections were busy", |found| found.ceiling = ceiling(CeilingOf::Connections)),
@@ -126,7 +126,7 @@ pub(super) fn never_rows() -> Vec<Row> {
 pub(super) fn detail_rows() -> Vec<Row> {
     let rows: [(&str, Change); 12] = [
         ("The limit that breaks first, if there are several", |found| {
-            found.limits = Limit::parse_all("p99 < 30ms, errors < 1%").unwrap();
+            found.limits = Limit::parse_all("p99 < 30ms, errors < 1%").expect("limits");
         }),
         ("Only short trials held higher rates", |found| found.fresh = Some((4_950.0, 5_050.0))),
         ("A burst", |found| found.burst = Some(burst(0.96875))),

@@ -69,12 +69,12 @@ impl Example {
     /// Returns the comparison of an arm under the first load.
     pub(super) fn comparison(&mut self, name: &str) -> &mut Comparison {
         let mut comparisons = self.load().comparisons.iter_mut();
-        comparisons.find(|comparison| comparison.arm == name).unwrap()
+        comparisons.find(|comparison| comparison.arm == name).expect("a comparison")
     }
 
     /// Returns the figures of an arm under the first load.
     pub(super) fn arm(&mut self, name: &str) -> &mut ArmFindings {
-        self.load().arms.iter_mut().find(|arm| arm.arm == name).unwrap()
+        self.load().arms.iter_mut().find(|arm| arm.arm == name).expect("the arm")
     }
 
     /// Adds a load with the findings under the first one, and returns these.
@@ -84,7 +84,7 @@ impl Example {
         self.study.loads.push(spec);
         let findings = LoadFindings { load: name.to_owned(), ..self.findings.loads[0].clone() };
         self.findings.loads.push(findings);
-        self.findings.loads.last_mut().unwrap()
+        self.findings.loads.last_mut().expect("a load")
     }
 
     /// Changes the example, and returns the answer.

@@ -22,7 +22,7 @@ fn counted(trials: u32, of: u32) -> CountedReason {
 fn describe(reason: HeadlineReason) -> String {
     let mut findings = Findings::default();
     findings.headline.reason = Some(reason);
-    describe_doubt(&study(Vec::new()), &findings).unwrap()
+    describe_doubt(&study(Vec::new()), &findings).expect("a doubt")
 }
 
 fn of_trials(reason: Option<CountedReason>, lost_blocks: u32) -> String {
@@ -48,8 +48,8 @@ pub(super) fn rows() -> Vec<Row> {
         ("A doubtful trial, and no lost block", of_trials(Some(counted(1, 3_600)), 0)),
         ("No block with all arms", of_trials(None, 1_200)),
         ("A search with a doubtful trial", describe(HeadlineReason::Search(counted(1, 1)))),
-        ("Too few requests for the p99", of_response_times(40).unwrap()),
-        ("No response", of_response_times(0).unwrap()),
+        ("Too few requests for the p99", of_response_times(40).expect("a doubt")),
+        ("No response", of_response_times(0).expect("a doubt")),
     ]
 }
 

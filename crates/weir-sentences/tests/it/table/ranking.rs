@@ -44,7 +44,7 @@ fn rank(
     load.pairs = places.map(|places| pair(metric, ratios, places, alike)).collect();
     change(&mut load);
     load.rankings = rankings(&study, &[metric], &load.pairs);
-    describe_ranking(&study, &load, metric).unwrap()
+    describe_ranking(&study, &load, metric).expect("a ranking")
 }
 
 fn rank_all(metric: Metric, ratios: &[f64], alike: Verdict) -> String {
@@ -79,7 +79,7 @@ pub(super) fn rows() -> Vec<Row> {
     let one_more = rank(Rate, &many, Inconclusive, |load| {
         let mut pairs = load.pairs.iter_mut();
         let first_and_last = pairs.find(|pair| pair.arm == "httpd" && pair.against == "nginx");
-        first_and_last.unwrap().verdict = Inconclusive;
+        first_and_last.expect("a pair").verdict = Inconclusive;
     });
     let all_invalid = rank(Rate, &one_best, Equivalent, |load| {
         load.pairs.iter_mut().for_each(|pair| pair.verdict = Verdict::Invalid);

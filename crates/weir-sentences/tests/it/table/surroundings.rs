@@ -10,7 +10,7 @@ use weir_sentences::describe_surroundings;
 use super::Row;
 
 fn cpus<const N: usize>(cpus: [u32; N]) -> CpuSet {
-    CpuSet::new(cpus.to_vec()).unwrap()
+    CpuSet::new(cpus.to_vec()).expect("CPUs")
 }
 
 fn on_cpus() -> Vec<Row> {
