@@ -35,8 +35,8 @@ pub use confirmation::ConfirmationRecord;
 pub use generators::{GeneratorShare, GeneratorStart};
 pub use look::{DecidedRecord, LookRecord};
 pub use object::ObjectRecord;
-pub use observation::{CrowdedCpus, HeldBack, Observation, Peer};
-pub use part::{ArmConnections, ClockOffset, ConnectionCounts, LoadBlocks, LostNode, PartRecord};
+pub use observation::{CrowdedCpus, HeldBack, LostNode, Observation, Peer};
+pub use part::{ArmConnections, ClockOffset, ConnectionCounts, LoadBlocks, PartRecord};
 pub use replaced::{ReplacedPart, ReplacedRecord, replaced_sentences};
 pub use surroundings::{
     CardFacts, Carried, HostFacts, HostRecord, LinkEnd, LinkRecord, RoundTrips, Surroundings,

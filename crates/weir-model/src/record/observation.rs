@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::LostNode;
 use crate::load::{ErrorCount, LeftOut};
 
 /// Observation that makes a figure doubtful, with one case for each rule of validity.
@@ -284,4 +283,14 @@ pub enum Peer {
     Origin,
     /// Generator and origin server together, which share CPUs.
     GeneratorAndOrigin,
+}
+
+/// A cluster node that was lost.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LostNode {
+    /// Name of the node.
+    pub node: String,
+    /// Reason that the cluster reported.
+    pub why: String,
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::generators::GeneratorStart;
+use super::observation::LostNode;
 use super::trial::{Phase, is_zero};
 use crate::load::ErrorCount;
 use crate::load_report::TlsReport;
@@ -59,16 +60,6 @@ pub struct PartRecord {
     pub errors: Vec<ErrorCount>,
     /// Connections to each arm, in the order of the study.
     pub arms: Vec<ArmConnections>,
-}
-
-/// A cluster node that was lost.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LostNode {
-    /// Name of the node.
-    pub node: String,
-    /// Reason that the cluster reported.
-    pub why: String,
 }
 
 /// Offset of a host's clock from the generator's (from the first generator's, if several share the load).
