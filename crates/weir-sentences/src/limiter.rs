@@ -9,10 +9,11 @@ use weir_analysis::limiter::is_of_pods;
 use weir_limits::{
     Absent, Answer, Behind, Certainty, Evidence, Finding, Quantities, Reliability, TurnDirection,
 };
+use weir_model::study::Arm;
 
 use crate::numbers::with_unit;
+use confirmation::name_reduced_resource;
 
-pub use confirmation::name_reduced_resource;
 pub use quantity::{
     describe_bound, describe_condition, describe_measure, describe_missing, describe_outcome,
     describe_quantity, format_value, is_flag,
@@ -159,6 +160,16 @@ fn why_not(found: &LimiterFindings) -> String {
         "the load was not carried, but no known resource was used up".to_owned()
     } else {
         "the observations contradict each other".to_owned()
+    }
+}
+
+/// Describes the change that an arm of a confirming trial tries; `None` if it has none.
+pub fn describe_change(arm: &Arm) -> Option<String> {
+    match arm.taken {
+        Some(taken) => {
+            Some(format!("{} % less of {}", taken.percent, name_reduced_resource(taken.from)))
+        }
+        None => arm.changes.iter().next().map(|(id, level)| format!("{id} at {level}")),
     }
 }
 

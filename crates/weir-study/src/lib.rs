@@ -13,6 +13,7 @@
 mod arms;
 mod arrivals;
 mod check;
+mod confirmation;
 mod controller;
 mod effects;
 mod engine;
@@ -41,6 +42,7 @@ use weir_model::study::Study;
 use weir_parameters::Catalog;
 
 pub use check::Finding;
+pub use confirmation::Confirmation;
 pub use engine::{Engine, RequestFault, read_small};
 pub use error::{StudyError, StudyErrors, utf8};
 pub use machine::CheckContext;

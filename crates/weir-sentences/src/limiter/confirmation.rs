@@ -4,7 +4,7 @@ use weir_model::record::ConfirmationRecord;
 use weir_model::study::{Reduction, TakenFrom};
 
 /// Returns the name of the resource that is reduced, with its owner.
-pub fn name_reduced_resource(from: TakenFrom) -> &'static str {
+pub(super) fn name_reduced_resource(from: TakenFrom) -> &'static str {
     match from {
         TakenFrom::Generator => "the generator's CPU time",
         TakenFrom::Proxy => "the proxy's CPU time",
