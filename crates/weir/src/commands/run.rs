@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use weir_conditions::study::Conditions;
 use weir_host::journal::quoted;
 use weir_hosts::asked::AskedByArm;
 use weir_hosts::{Options, PlaceSpec};
@@ -21,7 +22,6 @@ use weir_sut::Launcher;
 
 use crate::args::{self, LabArgs, RunArgs};
 use crate::commands::fail_if;
-use crate::commands::fail_if::study::Conditions;
 use crate::commands::study::StudyFile;
 use crate::commands::{
     can_be_written, confirm, idle, kube, load, next, parameters, place, public, report, study, time,
@@ -48,7 +48,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
             None
         } else {
             let study = report::read(&folder)?.header.study;
-            Some(Conditions::read(&args.fail_if, &study)?)
+            Some(Conditions::read(&args.fail_if, &study).map_err(fail_if::refused)?)
         };
         let options = Options { folder, ..options };
         return finish_run(&options, None, &args, conditions.as_ref());
@@ -64,7 +64,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     if args.lab.pods.on.is_some() {
         kube::can_be_sent_to(&read.study)?;
     }
-    let conditions = Conditions::read(&args.fail_if, &read.study)?;
+    let conditions = Conditions::read(&args.fail_if, &read.study).map_err(fail_if::refused)?;
     let shortened = fit_time(&mut read.study, &args)?;
     let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
     let idle = idle::options(&args, &read, &options.catalog, &machine);

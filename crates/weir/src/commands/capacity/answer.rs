@@ -3,10 +3,9 @@
 use serde::Serialize;
 use weir_analysis::capacity::{CapacityFindings, UNIT};
 use weir_analysis::findings::{Findings, GrowthFindings, LimiterFindings};
+use weir_conditions::Judged;
 use weir_model::record::Outcome;
 use weir_record::Run;
-
-use crate::commands::fail_if::Judged;
 
 /// Name and version of the format. The version changes if an old reader would be misled.
 pub(crate) const FORMAT: &str = "weir-capacity/2";

@@ -6,6 +6,7 @@
 use std::process::ExitCode;
 
 use weir_analysis::findings::Findings;
+use weir_conditions::capacity::Condition;
 use weir_hosts::Options;
 use weir_lab::Summary;
 use weir_model::record::{CapacityEnd, Remark};
@@ -15,7 +16,6 @@ use weir_study::Scale;
 
 use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
 use crate::commands::fail_if;
-use crate::commands::fail_if::capacity::Condition;
 use crate::commands::report::Length;
 use crate::commands::{
     can_be_written, confirm, deliver, kube, next, public, report, run, study, time,
@@ -33,7 +33,7 @@ pub(crate) use answer::{Answer, FORMAT};
 use tuning::Tuning;
 
 pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
-    let conditions = fail_if::capacity::read(&args.fail_if)?;
+    let conditions = weir_conditions::capacity::read(&args.fail_if).map_err(fail_if::refused)?;
     if let Some(path) = &args.output {
         can_be_written(path)?;
     }
@@ -158,7 +158,7 @@ fn finish(
     conditions: &[Condition],
 ) -> Result<ExitCode, Failure> {
     let (run, findings) = confirm::read(summary, confirm, args.lab.progress.is_quiet())?;
-    let judged = fail_if::capacity::judge(conditions, &findings);
+    let judged = weir_conditions::capacity::judge(conditions, &findings);
     let report_paths = report::keep_both(&run, &findings);
     let text = match args.format {
         CapacityFormat::Text => {

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use weir_analysis::findings::LimiterFindings;
+use weir_conditions::Judged;
+use weir_conditions::load::{Conditions, Windows};
 use weir_http::ParseError;
 use weir_load::{Control, LoadError, Plan, SliceData, Watch};
 use weir_model::load::{ErrorKind, Lifetime};
@@ -19,7 +21,7 @@ use weir_model::quantity::parse_duration;
 use weir_report::foreign::{masked, visible};
 
 use crate::args::{LoadArgs, LoadFormat, ProgressWord};
-use crate::commands::fail_if::{self, Judged, load::Conditions, load::Windows};
+use crate::commands::fail_if;
 use crate::commands::{can_be_written, deliver, flag};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress::{Consumer, JsonLines, Reporter, Sink};
@@ -49,7 +51,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     if args.calibrate {
         return calibrate::run(args);
     }
-    let conditions = Conditions::read(&args.fail_if)?;
+    let conditions = Conditions::read(&args.fail_if).map_err(fail_if::refused)?;
     let is_here = places.sends_from_here();
     let mut job = Job::new(args, is_here)?;
     for note in &job.notes {

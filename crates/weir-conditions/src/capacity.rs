@@ -6,12 +6,11 @@ use weir_model::quantity::parse_rate;
 use weir_model::record::CapacityEnd;
 use weir_report::number;
 
-use super::Judged;
-use crate::failure::Failure;
+use crate::{ConditionError, Judged};
 
 /// A condition on capacity, such as `capacity < 5000/s`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Condition {
+pub struct Condition {
     /// The condition as it was typed.
     text: String,
     of: End,
@@ -26,11 +25,11 @@ enum End {
     High,
 }
 
-pub(crate) fn read(texts: &[String]) -> Result<Vec<Condition>, Failure> {
+pub fn read(texts: &[String]) -> Result<Vec<Condition>, ConditionError> {
     texts.iter().map(|text| parse_condition(text)).collect()
 }
 
-fn parse_condition(text: &str) -> Result<Condition, Failure> {
+fn parse_condition(text: &str) -> Result<Condition, ConditionError> {
     let Some((subject, bound)) = text.split_once('<') else {
         return Err(wrong(text, "a condition says below which rate a capacity is too low"));
     };
@@ -49,14 +48,14 @@ fn parse_condition(text: &str) -> Result<Condition, Failure> {
     Ok(Condition { text: text.trim().to_owned(), of: end, below })
 }
 
-fn wrong(text: &str, what: &str) -> Failure {
-    Failure::input(format!("--fail-if `{text}`: {what}")).hint(
-        "write --fail-if 'capacity < 5000/s', or --fail-if 'capacity.low < 5000/s' to be strict",
-    )
+fn wrong(text: &str, what: &str) -> ConditionError {
+    let hint =
+        "write --fail-if 'capacity < 5000/s', or --fail-if 'capacity.low < 5000/s' to be strict";
+    ConditionError { text: text.to_owned(), what: what.to_owned(), hint: Some(hint.to_owned()) }
 }
 
 /// Judges each condition against all arms.
-pub(crate) fn judge(conditions: &[Condition], findings: &Findings) -> Vec<Judged> {
+pub fn judge(conditions: &[Condition], findings: &Findings) -> Vec<Judged> {
     let arms = findings.capacity.as_ref().map_or(&[][..], |capacity| &capacity.arms);
     let judged = conditions.iter().map(|condition| {
         let verdicts: Vec<_> = arms.iter().map(|arm| (arm, condition.holds(arm))).collect();
@@ -160,9 +159,9 @@ mod tests {
             ("capacity < ", "not a rate"),
             ("p99 < 30ms", "only `capacity`"),
         ] {
-            let refused = parse_condition(text).unwrap_err().rendered(false);
-            assert!(refused.contains(what), "{text}: {refused}");
-            assert!(refused.contains("hint: write --fail-if"), "{refused}");
+            let refused = parse_condition(text).unwrap_err();
+            assert!(refused.what.contains(what), "{text}: {refused}");
+            assert!(refused.hint.is_some_and(|hint| hint.starts_with("write --fail-if")), "{text}");
         }
     }
 }

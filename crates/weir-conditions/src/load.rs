@@ -11,8 +11,9 @@ use weir_model::record::{Observation, Validity, ValidityReason};
 use weir_report::words;
 use weir_sentences::validity::describe;
 
-use super::{Condition, Figure, Held, Judged, Says, Vocabulary, beyond, format_window};
-use crate::failure::Failure;
+use crate::{
+    Condition, ConditionError, Figure, Held, Judged, Says, Vocabulary, beyond, format_window,
+};
 
 const VOCABULARY: Vocabulary = Vocabulary {
     words: &["invalid", "suspect"],
@@ -21,7 +22,7 @@ const VOCABULARY: Vocabulary = Vocabulary {
 
 /// Conditions on a load, each with the results of its windows so far.
 #[derive(Debug)]
-pub(crate) struct Conditions(Vec<(Condition, WindowCounts)>);
+pub struct Conditions(Vec<(Condition, WindowCounts)>);
 
 /// Figures of a whole load, or of a window in it.
 pub(super) struct Figures<'a> {
@@ -54,11 +55,12 @@ impl Conditions {
     ///
     /// # Errors
     /// A condition has a subject that a load lacks, or windows that are longer than the load.
-    pub(crate) fn read(texts: &[String]) -> Result<Conditions, Failure> {
+    pub fn read(texts: &[String]) -> Result<Conditions, ConditionError> {
         let read = VOCABULARY.read(texts)?;
         match read.iter().find_map(|condition| Some((&condition.text, condition.arm.as_ref()?))) {
             Some((text, arm)) => {
-                Err(Failure::input(format!("--fail-if `{text}`: a load has no arm `{arm}`")))
+                let what = format!("a load has no arm `{arm}`");
+                Err(ConditionError { text: text.clone(), what, hint: None })
             }
             None => Ok(Conditions(
                 read.into_iter().map(|condition| (condition, WindowCounts::default())).collect(),
@@ -102,7 +104,7 @@ impl Conditions {
     }
 
     /// Judges all conditions by the load's result and the windows so far.
-    pub(crate) fn judge(&self, report: &LoadReport) -> Vec<Judged> {
+    pub fn judge(&self, report: &LoadReport) -> Vec<Judged> {
         let response = weir_report::load::histogram(&report.response_time)
             .unwrap_or_else(|_| weir_record::empty_histogram());
         let Ended { requests, failed } = requests(report);
@@ -239,7 +241,7 @@ fn count_wrong(load: &LoadShape, statuses: &[StatusCount]) -> u64 {
 /// The windows of a load, put together from its slices. They follow one another from the start of the measured time. A
 /// last window that the end of the load cuts off is left out.
 #[derive(Debug)]
-pub(crate) struct Windows {
+pub struct Windows {
     conditions: Conditions,
     /// Incomplete windows, by length and number. Each holds the counts of all flows and the seconds that it has so far.
     open: BTreeMap<(Duration, u64), Part>,
@@ -256,13 +258,13 @@ struct Part {
 
 impl Windows {
     /// Creates the windows of a load whose measured time begins after `ramp_up`.
-    pub(crate) fn new(conditions: Conditions, ramp_up: Duration) -> Windows {
+    pub fn new(conditions: Conditions, ramp_up: Duration) -> Windows {
         Windows { conditions, open: BTreeMap::new(), begin: ramp_up.as_secs_f64() }
     }
 
     /// Takes a slice of the load: its measured time in seconds, its counts, and the number of responses with an
     /// unexpected status.
-    pub(crate) fn take(&mut self, (from, to): (f64, f64), data: &SliceData, wrong: u64) {
+    pub fn take(&mut self, (from, to): (f64, f64), data: &SliceData, wrong: u64) {
         let lengths: Vec<Duration> = self.conditions.lengths().collect();
         for length in lengths {
             let seconds = length.as_secs_f64();
@@ -300,7 +302,7 @@ impl Windows {
     }
 
     /// Returns the conditions with their results, when no more slices come.
-    pub(crate) fn end(self) -> Conditions {
+    pub fn end(self) -> Conditions {
         self.conditions
     }
 }

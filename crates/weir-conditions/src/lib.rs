@@ -9,16 +9,25 @@ use weir_model::limit::Limit;
 use weir_model::quantity::{format_duration, parse_duration, parse_rate};
 use weir_report::number;
 
-use crate::failure::Failure;
-use crate::terminal;
+pub mod capacity;
+pub mod load;
+pub mod study;
 
-pub(super) mod capacity;
-pub(super) mod load;
-pub(super) mod study;
+/// A condition that cannot be read, or has a subject that its result lacks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("--fail-if `{text}`: {what}")]
+pub struct ConditionError {
+    /// The condition as it was typed.
+    pub text: String,
+    /// Description of the fault.
+    pub what: String,
+    /// Remedy, if known.
+    pub hint: Option<String>,
+}
 
 /// A condition on a load or a study.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Condition {
+pub struct Condition {
     /// The condition as it was typed.
     text: String,
     /// Arm that the condition is limited to, if it names one.
@@ -85,7 +94,7 @@ impl Figure {
 const THRESHOLDS: &str = "k6's `p(95)<500` says what must hold, and a condition here what must not: --fail-if 'p95 > 500ms'";
 
 impl Vocabulary {
-    fn read(&self, texts: &[String]) -> Result<Vec<Condition>, Failure> {
+    fn read(&self, texts: &[String]) -> Result<Vec<Condition>, ConditionError> {
         texts
             .iter()
             .map(|text| {
@@ -96,7 +105,7 @@ impl Vocabulary {
                     } else {
                         format!("write --fail-if '{example}'")
                     };
-                    Failure::input(format!("--fail-if `{text}`: {what}")).hint(hint)
+                    ConditionError { text: text.clone(), what, hint: Some(hint) }
                 })
             })
             .collect()
@@ -175,13 +184,14 @@ enum Held {
 }
 
 /// A condition with its result.
-pub(super) struct Judged {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
     /// The condition as it was typed.
-    pub(super) text: String,
+    pub text: String,
     /// `None` if the condition is unknown for some part of the result and true for none.
-    pub(super) is_true: Option<bool>,
+    pub is_true: Option<bool>,
     /// Reasons for the result, half a sentence each.
-    why: Vec<String>,
+    pub why: Vec<String>,
 }
 
 impl Judged {
@@ -199,32 +209,9 @@ impl Judged {
         Judged { text: text.to_owned(), is_true, why }
     }
 
-    fn description(&self) -> String {
+    /// Describes the condition with the reasons for its result.
+    pub fn description(&self) -> String {
         format!("--fail-if {}: {}", self.text, self.why.join("; "))
-    }
-}
-
-/// Fails if a condition is true or cannot be judged. Prints a line on standard error about every condition that is
-/// false and has a reason to show.
-pub(super) fn conclude(judged: &[Judged]) -> Result<(), Failure> {
-    for open in judged.iter().filter(|condition| condition.is_true == Some(false)) {
-        if let Some(why) = open.why.first() {
-            terminal::tell(&format!("--fail-if {}: {why}\n", open.text));
-        }
-    }
-    let all_true: Vec<String> = judged
-        .iter()
-        .filter(|condition| condition.is_true == Some(true))
-        .map(Judged::description)
-        .collect();
-    if !all_true.is_empty() {
-        return Err(Failure::condition(all_true.join("\n")));
-    }
-    match judged.iter().find(|condition| condition.is_true.is_none()) {
-        Some(open) => {
-            Err(Failure::failed(format!("{}, so it cannot be judged", open.description())))
-        }
-        None => Ok(()),
     }
 }
 
@@ -290,8 +277,9 @@ mod tests {
             ("errors > 1", "give a share"),
             ("p99 > 1ms, mean > 1ms", "one figure and one bound"),
         ] {
-            let refused = vocabulary.read(&[text.to_owned()]).unwrap_err().rendered(false);
-            assert!(refused.contains(what) && refused.contains("hint: write"), "{text}: {refused}");
+            let refused = vocabulary.read(&[text.to_owned()]).unwrap_err();
+            assert!(refused.what.contains(what), "{text}: {refused}");
+            assert!(refused.hint.is_some_and(|hint| hint.starts_with("write")), "{text}");
         }
     }
 }

@@ -8,8 +8,7 @@ use weir_report::words;
 use weir_sentences::explain_verdict;
 use weir_sentences::validity::describe;
 
-use super::{Condition, Figure, Held, Judged, Says, Vocabulary, beyond, capacity};
-use crate::failure::Failure;
+use crate::{Condition, ConditionError, Figure, Held, Judged, Says, Vocabulary, beyond, capacity};
 
 const VOCABULARY: Vocabulary = Vocabulary {
     words: &["worse", "inconclusive", "invalid", "suspect"],
@@ -21,7 +20,7 @@ const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 /// Conditions on a study's comparisons or, if it asks for capacities, on these.
 #[derive(Debug, Clone)]
-pub(crate) enum Conditions {
+pub enum Conditions {
     Compared(Vec<Condition>),
     Searched(Vec<capacity::Condition>),
 }
@@ -31,21 +30,23 @@ impl Conditions {
     ///
     /// # Errors
     /// A condition has a subject that the findings of this study lack.
-    pub(crate) fn read(texts: &[String], study: &Study) -> Result<Conditions, Failure> {
+    pub fn read(texts: &[String], study: &Study) -> Result<Conditions, ConditionError> {
         if !study.capacity.is_empty() {
             return capacity::read(texts).map(Conditions::Searched);
         }
         let read = VOCABULARY.read(texts)?;
         for condition in &read {
-            condition.fits(study).map_err(|(what, hint)| {
-                Failure::input(format!("--fail-if `{}`: {what}", condition.text)).maybe_hint(hint)
+            condition.fits(study).map_err(|(what, hint)| ConditionError {
+                text: condition.text.clone(),
+                what,
+                hint,
             })?;
         }
         Ok(Conditions::Compared(read))
     }
 
     /// Judges all conditions by the study's findings.
-    pub(crate) fn judge(&self, study: &Study, findings: &Findings) -> Vec<Judged> {
+    pub fn judge(&self, study: &Study, findings: &Findings) -> Vec<Judged> {
         match self {
             Conditions::Compared(conditions) => {
                 conditions.iter().map(|condition| condition.judge_loads(study, findings)).collect()
@@ -201,13 +202,14 @@ mod tests {
         let study = fixture::study(arms);
         for (text, said) in [
             ("wors", "`wors` is none of worse, inconclusive, invalid, suspect"),
-            ("cache worse", "the study has no arm `cache`\nhint: did you mean `with cache`?"),
+            ("cache worse", "the study has no arm `cache`; did you mean `with cache`?"),
             ("p95 > 3ms", "p50, p90, p99 and p99.9"),
             ("mean > 3ms", "no mean"),
             ("p99 > 3ms in 10s", "no windows"),
         ] {
             let refused = Conditions::read(&[text.to_owned()], &study).expect_err(text);
-            assert!(refused.rendered(false).contains(said), "{}", refused.rendered(false));
+            let refused = format!("{}; {}", refused.what, refused.hint.unwrap_or_default());
+            assert!(refused.contains(said), "{refused}");
         }
         for text in ["worse", "with cache worse", "with cache p99 > 3ms", "errors > 0"] {
             assert!(Conditions::read(&[text.to_owned()], &study).is_ok(), "{text}");
