@@ -226,15 +226,15 @@ pub fn limiter(arm: &str) -> LimiterFindings {
 /// The arm `shop` with limiters that could not be judged, each because it lacks a quantity: (limiter, quantity, reason
 /// of the sampler).
 pub fn unjudged(lacking: &[(&str, &str, Option<&str>)]) -> LimiterFindings {
-    let mut found = limiter("shop");
+    let mut findings = limiter("shop");
     for (limiter, quantity, why) in lacking {
         let (limiter, quantity) = ((*limiter).to_owned(), (*quantity).to_owned());
-        found.judgement.unknown.push(Unknown { limiter, missing: vec![quantity.clone()] });
+        findings.judgement.unknown.push(Unknown { limiter, missing: vec![quantity.clone()] });
         let absent = match why {
             Some(why) => Absent::Missing { column: "processes".to_owned(), why: (*why).to_owned() },
             None => Absent::NotSampled("proxy".to_owned()),
         };
-        found.evidence.absent.insert(quantity, absent);
+        findings.evidence.absent.insert(quantity, absent);
     }
-    found
+    findings
 }

@@ -123,16 +123,16 @@ fn find_reason<'a>(
     if validity == Validity::Valid {
         return None;
     }
-    let found = loads.find(|load| load.validity == validity)?;
-    let load = found.load.clone();
-    if found.blocks == 0 {
+    let findings = loads.find(|load| load.validity == validity)?;
+    let load = findings.load.clone();
+    if findings.blocks == 0 {
         return Some(HeadlineReason::NothingMeasured { load });
     }
     // What makes it INVALID, before what would make it SUSPECT.
-    let gravest = found.reasons.iter().filter(|counted| counted.reason.validity == validity);
-    let reason = most_frequent(gravest).or_else(|| most_frequent(&found.reasons));
-    let lost_blocks = found.blocks.saturating_sub(found.blocks_used);
-    Some(HeadlineReason::Trials { load, reason, lost_blocks, blocks: found.blocks })
+    let gravest = findings.reasons.iter().filter(|counted| counted.reason.validity == validity);
+    let reason = most_frequent(gravest).or_else(|| most_frequent(&findings.reasons));
+    let lost_blocks = findings.blocks.saturating_sub(findings.blocks_used);
+    Some(HeadlineReason::Trials { load, reason, lost_blocks, blocks: findings.blocks })
 }
 
 /// Returns the most frequent reason. Frequencies are shares of the trials that were examined for the reason.

@@ -124,7 +124,6 @@ fn compared(run: &Run) -> Findings {
             let idle = Idle::of(&data, load);
             let compared = looks::compared(run, load, &mut comparer)
                 .unwrap_or_else(|| looks::held(&mut comparer, idle.as_ref()));
-            let idle = idle.and_then(Idle::into_load);
             let (metrics, pairs) = (data.metrics(), &compared.pairs);
             let rankings = ranking::rankings(study, &metrics, pairs);
             let arms = figures::arms(run, &comparer);
@@ -147,7 +146,7 @@ fn compared(run: &Run) -> Findings {
                 phases: phases::changes(run, &mut comparer),
                 fresh: phases::fresh(&data),
                 hold_ups: comparer.values.hold_ups,
-                idle,
+                idle: idle.and_then(Idle::into_load),
                 validity,
                 reasons,
                 left_out: headline::left_out(&data),

@@ -224,22 +224,22 @@ fn evidence(
     arm: usize,
     phases: [&[usize]; 2],
 ) -> Vec<PhaseEvidence> {
-    let phases = phases.map(|blocks| -> Vec<&TrialRecord> {
+    let trials = phases.map(|blocks| -> Vec<&TrialRecord> {
         blocks.iter().filter_map(|block| data.usable(*block, arm)).collect()
     });
     let mut differences = Vec::new();
-    if let [Some(before), Some(after)] = phases.each_ref().map(|trials| typical_time_wait(trials))
+    if let [Some(before), Some(after)] = trials.each_ref().map(|trials| typical_time_wait(trials))
         && before.max(after) >= LEAST_TIME_WAIT
         && before.abs_diff(after) * 5 > before.max(after)
     {
-        let local_ports = local_ports(run, &data.study.arms[arm].name);
+        let local_ports = count_local_ports(run, &data.study.arms[arm].name);
         differences.push(PhaseEvidence::TimeWait { before, after, local_ports });
     }
-    let [before, after] = per_request(&phases, |slice| slice.origin_connects);
+    let [before, after] = per_request(&trials, |slice| slice.origin_connects);
     if differs(before, after) {
         differences.push(PhaseEvidence::OriginConnections { before, after });
     }
-    let [before, after] = per_request(&phases, |slice| slice.reconnects);
+    let [before, after] = per_request(&trials, |slice| slice.reconnects);
     if differs(before, after) {
         differences.push(PhaseEvidence::Reconnections { before, after });
     }
@@ -275,7 +275,7 @@ fn most(slice: &SliceRecord) -> Option<u64> {
 }
 
 /// Returns the number of ports that an arm's namespace has for its own connections; `None` if it is not known.
-fn local_ports(run: &Run, arm: &str) -> Option<u64> {
+fn count_local_ports(run: &Run, arm: &str) -> Option<u64> {
     let range = run
         .records
         .iter()

@@ -59,8 +59,8 @@ impl Conditions {
         let read = VOCABULARY.read(texts)?;
         match read.iter().find_map(|condition| Some((&condition.text, condition.arm.as_ref()?))) {
             Some((text, arm)) => {
-                let what = format!("a load has no arm `{arm}`");
-                Err(ConditionError { text: text.clone(), what, hint: None })
+                let reason = format!("a load has no arm `{arm}`");
+                Err(ConditionError { text: text.clone(), what: reason, hint: None })
             }
             None => Ok(Conditions(
                 read.into_iter().map(|condition| (condition, WindowCounts::default())).collect(),

@@ -133,7 +133,7 @@ pub struct UnitLimit {
     pub unit: String,
     /// Soft limit of descriptors; `u64::MAX` for infinity, `None` if it is not a number.
     pub soft: Option<u64>,
-    /// Where it is set.
+    /// Place where it is set.
     #[serde(flatten)]
     pub origin: LimitOrigin,
 }
@@ -220,7 +220,7 @@ pub enum Reading {
         /// Number of files, each counted as often as it is included.
         files: usize,
     },
-    /// What nginx says of its version.
+    /// Version that nginx reports.
     Version {
         /// Path of the program.
         program: String,

@@ -84,9 +84,9 @@ impl Finding {
 
     /// Adds evidence, unless it is there already: several servers may include the same file.
     pub(crate) fn evidence(mut self, evidence: impl Into<Evidence>) -> Finding {
-        let evidence = evidence.into();
-        if !self.evidence.contains(&evidence) {
-            self.evidence.push(evidence);
+        let addition = evidence.into();
+        if !self.evidence.contains(&addition) {
+            self.evidence.push(addition);
         }
         self
     }

@@ -11,23 +11,23 @@ pub use cluster::ClusterProblem;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Problem {
-    /// Of limits of connections and descriptors.
+    /// Problem of limits of connections and descriptors.
     Descriptor(DescriptorProblem),
-    /// Of local ports.
+    /// Problem of local ports.
     Port(PortProblem),
-    /// Of queues of listeners.
+    /// Problem of queues of listeners.
     Queue(QueueProblem),
-    /// Of the kernel's tables.
+    /// Problem of the kernel's tables.
     Table(TableProblem),
-    /// Of settings of connections and content.
+    /// Problem of settings of connections and content.
     Http(HttpProblem),
-    /// Of workers and CPUs.
+    /// Problem of workers and CPUs.
     Cpu(CpuProblem),
-    /// Of widespread advice.
+    /// Problem of widespread advice.
     Advice(AdviceProblem),
-    /// Of sysctl files.
+    /// Problem of sysctl files.
     SysctlFile(SysctlFileProblem),
-    /// Of pods of a cluster and their nodes.
+    /// Problem of pods of a cluster and their nodes.
     Cluster(ClusterProblem),
 }
 
@@ -208,7 +208,7 @@ pub enum TableProblem {
     },
     /// Sockets in TIME_WAIT beyond a number are destroyed.
     TimeWaitCutShort {
-        /// That number.
+        /// Highest number of sockets in TIME_WAIT.
         sockets: u64,
     },
     /// tcp_mem is too small for the load, or larger than the memory.

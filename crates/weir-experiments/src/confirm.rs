@@ -180,14 +180,14 @@ impl Trial<'_> {
             Role::Proxy => self.choose_turns(arm, kind),
             Role::Generator | Role::Origin => Vec::new(),
         };
-        let taken = self.choose_resource();
-        if changes.is_empty() && taken.is_none() {
+        let reduction = self.choose_resource();
+        if changes.is_empty() && reduction.is_none() {
             return Err(
                 "none of its parameters can be changed any further here, and it has no resource that can be taken away"
                     .to_owned(),
             );
         }
-        let keeps_load = taken.is_none() && self.shows_only_here(load);
+        let keeps_load = reduction.is_none() && self.shows_only_here(load);
         let length = self.length(keeps_load);
         let confirmation = Confirmation {
             study,
@@ -195,7 +195,7 @@ impl Trial<'_> {
             load,
             question: format!("Does {} limit {}?", self.first.limiter.replace('_', " "), arm.name),
             changes,
-            taken,
+            taken: reduction,
             keeps_load,
             metric: if self.is_late() { Metric::ResponseP99 } else { Metric::Rate },
             length,
@@ -203,7 +203,7 @@ impl Trial<'_> {
             least_blocks: BLOCKS,
         };
         // Arrivals that change begin anew in every slice, so slices of another length would have others.
-        let is_longer = taken.is_some() || keeps_load && !load.main.changes();
+        let is_longer = reduction.is_some() || keeps_load && !load.main.changes();
         let least_slice =
             if is_longer { self.slice(confirmation.arms(), length) } else { Duration::ZERO };
         Ok(Confirmation { least_slice, ..confirmation }.study())

@@ -1,4 +1,4 @@
-//! Whether a ratio that was measured side by side holds when the arms run one at a time.
+//! Sentences about the check that a ratio measured side by side holds when the arms run one at a time.
 
 use weir_analysis::findings::{AloneChoice, AloneFindings, AloneReason, Holding};
 use weir_model::study::{Metric, Study};

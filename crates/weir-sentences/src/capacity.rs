@@ -21,8 +21,8 @@ const CONNECTIONS_FACTOR: u32 = 4;
 /// Returns the answer to the study's question, one topic per line.
 pub(crate) fn summary(found: &CapacityFindings, limiters: &[LimiterFindings]) -> String {
     if let [arm] = &found.arms[..] {
-        let details = details(arm, limiters).join(" ");
-        return format!("{}\n{details}", carries(arm)).trim_end().to_owned();
+        let sentences = details(arm, limiters).join(" ");
+        return format!("{}\n{sentences}", carries(arm)).trim_end().to_owned();
     }
     let ratios: Vec<String> = found.ratios.iter().filter_map(compare).collect();
     std::iter::once(ratios.join(" "))

@@ -9,12 +9,12 @@ use crate::numbers::with_unit;
 
 /// Returns the answer in a sentence about the resources that are known, and one about the others.
 pub fn describe(found: &GrowthFindings) -> String {
-    let known = describe_known(found);
+    let known_sentence = describe_known(found);
     let reasons = list_unknown(found);
-    let whose = if known.is_none() { format!(" of {}", found.arm) } else { String::new() };
-    let unknown =
+    let whose = if known_sentence.is_none() { format!(" of {}", found.arm) } else { String::new() };
+    let unknown_sentence =
         (!reasons.is_empty()).then(|| format!("Not known{whose}: {}.", reasons.join("; ")));
-    known.into_iter().chain(unknown).collect::<Vec<_>>().join(" ")
+    known_sentence.into_iter().chain(unknown_sentence).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the sentence about the resources that are known; `None` if there are none.
@@ -49,9 +49,9 @@ fn describe_known(found: &GrowthFindings) -> Option<String> {
 
 /// Returns the clause about the resources that grow in this way; `None` if there are none.
 fn clause(found: &GrowthFindings, shape: Shape, one: &str, many: &str) -> Option<String> {
-    let known = found.known().into_iter().filter(|growth| growth.shape == shape);
+    let quantities = found.known().into_iter().filter(|growth| growth.shape == shape);
     let names: Vec<String> =
-        known.map(|growth| resource_name(growth.resource).to_owned()).collect();
+        quantities.map(|growth| resource_name(growth.resource).to_owned()).collect();
     match names.len() {
         0 => None,
         1 if names[0] != "connections" => Some(format!("{} {one}", names[0])),

@@ -15,8 +15,9 @@ pub fn explain_published_figure(
     findings: &Findings,
     (figures, row): (&FiguresFindings, &FigureFindings),
 ) -> String {
-    let found = find_comparison(findings, figures.load.as_deref(), &row.arm, figures.metric);
-    explain_effect(study, findings, (&row.arm, found), row.because.as_ref()).unwrap_or_default()
+    let comparison = find_comparison(findings, figures.load.as_deref(), &row.arm, figures.metric);
+    explain_effect(study, findings, (&row.arm, comparison), row.because.as_ref())
+        .unwrap_or_default()
 }
 
 /// Returns the reason for the verdict on a response time; empty if its figures show it.

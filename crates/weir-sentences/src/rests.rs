@@ -6,7 +6,7 @@ use crate::numbers;
 
 /// Returns a sentence about what an arm did while it rested.
 pub fn describe_resting_arm(resting: &RestingArm) -> String {
-    let others = match resting.others {
+    let other_arms = match resting.others {
         0 => String::new(),
         1 => "; so did another arm".to_owned(),
         count => format!("; so did {count} other arms"),
@@ -14,7 +14,7 @@ pub fn describe_resting_arm(resting: &RestingArm) -> String {
     let arm = &resting.arm;
     match &resting.activity {
         RestingActivity::UsedCpu { cpus } => format!(
-            "The arm {arm} used {:.1} % of a CPU while it rested, beside the arm that was measured{others}.",
+            "The arm {arm} used {:.1} % of a CPU while it rested, beside the arm that was measured{other_arms}.",
             cpus * 100.0
         ),
         RestingActivity::ClosedConnections { connections, longest_rest_ns, timeout } => {
@@ -26,7 +26,7 @@ pub fn describe_resting_arm(resting: &RestingArm) -> String {
             };
             format!(
                 "The arm {arm} closed {} connection{plural} while it rested, for up to {:.1} s{timeout}, and \
-                 {they_were} opened again at once{others}.",
+                 {they_were} opened again at once{other_arms}.",
                 numbers::count(*connections),
                 *longest_rest_ns as f64 / 1e9
             )

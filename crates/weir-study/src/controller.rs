@@ -33,11 +33,11 @@ pub(crate) fn read(node: &Node, kind: ProxyKind, check: &mut Checker) -> Option<
         error.hint(format!("write `kind: {}`", of.name()));
         return None;
     }
-    let namespace = fields.required("namespace", check).and_then(|node| check.name(node));
+    let required_namespace = fields.required("namespace", check).and_then(|node| check.name(node));
     let first = read_instance(&mut fields, &OWN, controller, check);
     let within = fields.get("within").and_then(|node| check.duration(node, WITHIN));
     let sysctls = fields.get("sysctls").and_then(|node| check.choice(node, &SysctlMeans::NAMES));
-    let namespace = namespace?;
+    let namespace = required_namespace?;
     let beside = fields
         .get("beside")
         .and_then(|node| check.list(node, "a list of further instances"))

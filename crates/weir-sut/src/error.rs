@@ -261,8 +261,8 @@ impl SutError {
         doing: &'static str,
         path: impl AsRef<Path>,
     ) -> impl FnOnce(io::Error) -> SutError {
-        let path = path.as_ref().to_owned();
-        move |source| SutError::File { doing, path, source }
+        let owned_path = path.as_ref().to_owned();
+        move |source| SutError::File { doing, path: owned_path, source }
     }
 }
 

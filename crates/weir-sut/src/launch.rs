@@ -267,8 +267,8 @@ fn usage(what: &str) -> LaunchError {
 }
 
 /// Wraps an error from the kernel.
-fn refused<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> LaunchError {
-    let doing = doing.into();
+fn refused<E: Into<io::Error>>(action: impl Into<String>) -> impl FnOnce(E) -> LaunchError {
+    let doing = action.into();
     move |source| LaunchError::Refused { doing, source: source.into() }
 }
 

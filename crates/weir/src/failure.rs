@@ -66,8 +66,8 @@ impl Failure {
     }
 
     /// Creates a failure for a run that was not made, or not to its end. `folder` is that of its records, if it exists.
-    pub(crate) fn of_run(error: impl Into<LabError>, folder: Option<&Path>) -> Failure {
-        let error = error.into();
+    pub(crate) fn of_run(cause: impl Into<LabError>, folder: Option<&Path>) -> Failure {
+        let error = cause.into();
         let hint = error.hint();
         let begun = folder.filter(|folder| folder.join(HEADER_FILE).exists());
         let failure = match (error.blame(begun.is_some()), begun) {

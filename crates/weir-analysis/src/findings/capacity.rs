@@ -269,12 +269,12 @@ pub struct Ratio {
 pub enum RatioReason {
     /// No capacity of one of the two arms can be claimed.
     Unclaimed {
-        /// That arm.
+        /// Arm without a capacity that can be claimed.
         arm: String,
     },
     /// The capacity of one of the two arms has no upper end, because the measurement reached its own limit.
     NoUpperEnd {
-        /// That arm.
+        /// Arm whose capacity has no upper end.
         arm: String,
     },
     /// The whole interval is above 1.

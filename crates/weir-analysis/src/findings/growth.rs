@@ -24,10 +24,10 @@ pub struct GrowthFindings {
 impl GrowthFindings {
     /// Returns the first known quantity of each resource.
     pub fn known(&self) -> Vec<&ResourceGrowth> {
-        let mut known: Vec<&ResourceGrowth> =
+        let mut quantities: Vec<&ResourceGrowth> =
             self.resources.iter().filter(|growth| growth.shape != Shape::Unknown).collect();
-        known.dedup_by_key(|growth| growth.resource);
-        known
+        quantities.dedup_by_key(|growth| growth.resource);
+        quantities
     }
 }
 

@@ -117,7 +117,7 @@ pub struct GainFindings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EffectReason {
-    /// That of the comparison, which has no figures.
+    /// Reason of the comparison itself, which has no figures.
     Comparison,
     /// The levels of the arm are not in force, for the reasons that [`super::Findings::inert`] has.
     Inert,

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 pub struct RestingArm {
     /// Name of the arm.
     pub arm: String,
-    /// What it did.
+    /// Activity of the arm.
     pub activity: RestingActivity,
     /// Number of other arms that did so too.
     pub others: u32,
 }
 
-/// What an arm did while another arm had the load.
+/// Activity of an arm while another arm had the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -153,9 +153,9 @@ mod tests {
             (&[("origin", "origin_time_share", None)], &["origin"], Source::Load, None),
             (&host, &["quota", "softirq"], Source::ProxyHost, denied),
         ] {
-            let found = fixture::unjudged(lacking);
+            let findings = fixture::unjudged(lacking);
             assert_eq!(
-                find_unjudged(&found),
+                find_unjudged(&findings),
                 Unjudged { limiters: limiters.to_vec(), source, why }
             );
         }

@@ -38,9 +38,9 @@ fn run_of(level: &str, counted: &[(&str, u64)]) -> (tempfile::TempDir, Run) {
 }
 
 /// Rule, hop and validity of each reason against a trial.
-type Found = (&'static str, String, Validity);
+type ReasonSummary = (&'static str, String, Validity);
 
-fn reasons_against(run: &Run, arm: &str, block: u32) -> Vec<Found> {
+fn reasons_against(run: &Run, arm: &str, block: u32) -> Vec<ReasonSummary> {
     let data = LoadData::gather(run, &run.header.study.loads[0]);
     data.blocks[block as usize]
         .iter()
@@ -49,9 +49,9 @@ fn reasons_against(run: &Run, arm: &str, block: u32) -> Vec<Found> {
         .unwrap()
         .reasons
         .iter()
-        .map(|found| match &found.reason.observation {
+        .map(|judged| match &judged.reason.observation {
             Observation::BypassIdle { hop, .. } | Observation::BypassRefused { hop, .. } => {
-                (found.reason.rule(), hop.clone(), found.reason.validity)
+                (judged.reason.rule(), hop.clone(), judged.reason.validity)
             }
             other => panic!("{other:?}"),
         })
@@ -90,9 +90,9 @@ fn each_hop_of_a_level_is_judged_by_what_was_counted_on_it() {
     for (level, counted, expected) in cases {
         let (_folder, run) = run_of(level, counted);
         let reasons = reasons_against(&run, "past", 1);
-        let found: Vec<_> =
+        let summaries: Vec<_> =
             reasons.iter().map(|(rule, hop, validity)| (*rule, &**hop, *validity)).collect();
-        assert_eq!(found, *expected, "{level} {counted:?}");
+        assert_eq!(summaries, *expected, "{level} {counted:?}");
         assert_eq!(reasons_against(&run, "tcp", 1), [], "of the arm alone");
         assert_eq!(reasons_against(&run, "past", BLOCKS - 1), [], "of that trial alone");
     }

@@ -25,10 +25,10 @@ fn the_generator_that_is_short_or_busy_is_named() {
         })
         .to_vec();
     let reasons = validity(&trial, &header);
-    let found: Vec<_> =
+    let observations: Vec<_> =
         reasons.into_iter().map(|reason| (reason.subject, reason.observation)).collect();
     assert_eq!(
-        found,
+        observations,
         [
             (None, Observation::OfferedRate { offered: 1_592, due: 1_600 }),
             (Some("h1".to_owned()), Observation::GeneratorBusy { share: 0.96, is_open: true }),

@@ -106,8 +106,8 @@ fn what_grows_in_proportion_is_linear_and_has_its_slope() {
     let memory = of(growth, Resource::Memory);
     assert_eq!((memory.shape, memory.linear), (Shape::Unknown, None));
     assert_eq!(memory.why_unknown, Some(UnknownGrowth::InTurns));
-    let known: Vec<Resource> = growth.known().iter().map(|growth| growth.resource).collect();
-    assert_eq!(known, [Resource::Cpu, Resource::Network, Resource::Connections]);
+    let resources: Vec<Resource> = growth.known().iter().map(|growth| growth.resource).collect();
+    assert_eq!(resources, [Resource::Cpu, Resource::Network, Resource::Connections]);
 }
 
 #[test]

@@ -165,9 +165,9 @@ fn a_study_whose_quantile_has_too_few_requests_or_no_figures_is_not_valid() {
         assert_eq!(headline.validity, validity, "{headline:?}");
         let is_comparison = headline.reason.as_ref() == Some(&reason);
         assert_eq!(is_comparison, basis.is_some(), "{headline:?}");
-        let found = findings.loads[1].comparison("stock-again", Metric::ResponseP99).unwrap();
-        let found = is_comparison.then(|| found.because.basis.clone());
-        assert_eq!(found, basis);
+        let comparison = findings.loads[1].comparison("stock-again", Metric::ResponseP99).unwrap();
+        let headline_basis = is_comparison.then(|| comparison.because.basis.clone());
+        assert_eq!(headline_basis, basis);
     }
 }
 

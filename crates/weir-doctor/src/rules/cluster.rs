@@ -158,9 +158,8 @@ fn cpu_limit(group: &Group<'_>) -> Vec<Finding> {
                 container: container.clone(),
                 cpus,
             };
-            let pod = pod.name.clone();
             Finding::new(problem, severity, POD_CPU).evidence(ClusterEvidence::CpuLimit {
-                pod,
+                pod: pod.name.clone(),
                 container,
                 cpus,
             })

@@ -255,7 +255,7 @@ fn gzip(shape: &Shape<'_>) -> Option<Finding> {
         .iter()
         .filter(|place| place.in_force("gzip").first().and_then(|set| set.argument()) == Some("on"))
         .flat_map(|place| place.in_force("gzip_types").into_iter().map(move |set| (place, set)));
-    let (place, set, types) = all.find_map(|(place, set)| {
+    let (place, set, compressed) = all.find_map(|(place, set)| {
         let types = set.arguments.iter().map(String::as_str);
         let types: Vec<&str> = types.filter(|media_type| is_compressed(media_type)).collect();
         (!types.is_empty()).then_some((place, set, types))
@@ -272,7 +272,7 @@ fn gzip(shape: &Shape<'_>) -> Option<Finding> {
     } else {
         format!("gzip_types {}", compressible.join(" "))
     };
-    let types = types.into_iter().map(str::to_owned).collect();
+    let types = compressed.into_iter().map(str::to_owned).collect();
     Some(
         Finding::warning(HttpProblem::GzipOfCompressed { types }, GZIP)
             .evidence(set)

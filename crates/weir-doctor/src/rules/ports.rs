@@ -25,7 +25,7 @@ pub(super) fn room(shape: &Shape<'_>) -> Option<Room> {
     let unkept = shape.unkept();
     let origins = fewest_origins(&unkept)?;
     let ports = shape.local_ports()?.count();
-    let held_s = held_s(shape, &unkept);
+    let held_s = find_held_seconds(shape, &unkept);
     let amount = ((ports * origins) as f64 / held_s) as u64;
     Some(Room::OriginConnections { amount, ports, origins, held_s })
 }
@@ -35,8 +35,8 @@ fn fewest_origins(passes: &[&Pass<'_>]) -> Option<u64> {
     passes.iter().map(|pass| pass.origins.len() as u64).filter(|count| *count > 0).min()
 }
 
-/// Seconds for which a tuple is occupied after its connection has ended.
-fn held_s(shape: &Shape<'_>, passes: &[&Pass<'_>]) -> f64 {
+/// Returns the seconds for which a tuple is occupied after its connection has ended.
+fn find_held_seconds(shape: &Shape<'_>, passes: &[&Pass<'_>]) -> f64 {
     let timestamps = shape.facts.sysctl("net.ipv4.tcp_timestamps") != Some(0);
     let reused = match shape.facts.sysctl("net.ipv4.tcp_tw_reuse") {
         Some(1) => true,
@@ -50,7 +50,7 @@ fn time_wait(shape: &Shape<'_>, ports: &LocalPorts) -> Option<Finding> {
     let per_second = shape.origin_connections_per_second()?;
     let unkept = shape.unkept();
     let origins = fewest_origins(&unkept)?;
-    let held_s = held_s(shape, &unkept);
+    let held_s = find_held_seconds(shape, &unkept);
     let (demand, tuples) = (per_second * held_s, ports.count() * origins);
     if demand <= tuples as f64 {
         return None;

@@ -1,4 +1,5 @@
-//! How arms come to run: their proxies are started, they run already, or a controller of a cluster configures them.
+//! Ways in which arms come to run: their proxies are started, they run already, or a controller of a cluster
+//! configures them.
 
 use weir_agent::message::ArmJob;
 use weir_hosts::pod_samples::ArmPods;

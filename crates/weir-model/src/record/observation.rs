@@ -1,4 +1,4 @@
-//! What rules of validity observed, in figures.
+//! Observations of the rules of validity, in figures.
 
 use serde::{Deserialize, Serialize};
 

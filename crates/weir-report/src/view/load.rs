@@ -80,7 +80,7 @@ fn section(
     } else {
         let idle = load.idle.as_ref().map(weir_sentences::describe_idle_load);
         blocks.extend(idle.map(|sentence| text(Style::Soft, sentence)));
-        let hold_ups = hold_ups(load, is_open(spec, load));
+        let hold_ups = describe_hold_ups(load, is_open(spec, load));
         blocks.extend(hold_ups.map(|sentence| clause(Style::Soft, sentence)));
         let ineffective = load.ineffective.iter().map(weir_sentences::describe_ineffective);
         blocks.extend(ineffective.map(|sentence| clause(Style::Warning, sentence)));
@@ -314,7 +314,7 @@ fn measured(load: &LoadFindings) -> String {
 }
 
 /// Describes standstills of the machine and how they are treated. `None` if there were none, or they do not matter.
-fn hold_ups(load: &LoadFindings, is_open: bool) -> Option<String> {
+fn describe_hold_ups(load: &LoadFindings, is_open: bool) -> Option<String> {
     let Some(seen) = &load.hold_ups else {
         let missing = "whether the machine stood still at times is not known: there was no meter, which needs root";
         return (is_open && load.blocks > 0).then(|| missing.to_owned());

@@ -59,8 +59,8 @@ fn of_file(evidence: &FileEvidence) -> String {
             LimitOrigin::Unit(line) => place(line),
             LimitOrigin::Manager(line) => format!("{unit} has no LimitNOFILE; {}", place(line)),
             LimitOrigin::Default => {
-                let soft = soft.unwrap_or_default();
-                format!("{unit} has no LimitNOFILE; systemd's default is {soft}")
+                let limit = soft.unwrap_or_default();
+                format!("{unit} has no LimitNOFILE; systemd's default is {limit}")
             }
         },
     }

@@ -21,8 +21,7 @@ pub(super) fn title(problem: &HttpProblem) -> String {
         }
         HttpProblem::ClientKeepaliveOff => "clients must open a connection for each request",
         HttpProblem::GzipOfCompressed { types } => {
-            let types = types.join(", ");
-            return format!("gzip is applied to what is already compressed: {types}");
+            return format!("gzip is applied to what is already compressed: {}", types.join(", "));
         }
         HttpProblem::AccessLogUnbuffered => {
             "every request writes a line of the access log with a separate system call"

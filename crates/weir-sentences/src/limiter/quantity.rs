@@ -31,8 +31,8 @@ pub fn describe_measure(condition: &ConditionEvidence) -> String {
 
 /// Returns true if a condition is about a flag, 1 or 0.
 pub fn is_flag(condition: &ConditionEvidence) -> bool {
-    let known = Quantities::builtin().get(&condition.quantity);
-    condition.of.is_none() && known.is_some_and(|quantity| quantity.means.starts_with(FLAG))
+    let quantity = Quantities::builtin().get(&condition.quantity);
+    condition.of.is_none() && quantity.is_some_and(|quantity| quantity.means.starts_with(FLAG))
 }
 
 /// Formats a value of the quantity that a condition is about: `93 %`, `yes`.

@@ -7,9 +7,12 @@ use weir_model::study::{ArmRole, Study, StudyArrivals};
 
 fn remarks_on(found: &Value, study: &Study) -> Vec<String> {
     let cpus = json!({"generator": "0", "origin": "1", "proxy": "2-3"});
+    let roles = serde_json::from_value(cpus).expect("CPUs");
     let surroundings = serde_json::from_value(found.clone()).expect("surroundings");
-    let remarks = remarks(&surroundings, &serde_json::from_value(cpus).expect("CPUs"), study);
-    remarks.iter().map(weir_sentences::describe_surroundings).collect()
+    remarks(&surroundings, &roles, study)
+        .iter()
+        .map(weir_sentences::describe_surroundings)
+        .collect()
 }
 
 /// Asserts that each remark contains its expected words, and that there are no others.

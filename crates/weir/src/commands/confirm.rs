@@ -30,8 +30,8 @@ impl TrialRunner for QuietRunner {
         if self.is_quiet {
             return;
         }
-        let changes: Vec<String> = study.arms.iter().filter_map(describe_change).collect();
-        let changes = changes.join(" or ");
+        let changes =
+            study.arms.iter().filter_map(describe_change).collect::<Vec<String>>().join(" or ");
         let takes = number::length(weir_proposers::budget::length_of(study));
         terminal::tell(&format!(
             "Confirming what limits {arm}: {changes}, in a trial of {takes} at most\n"

@@ -99,8 +99,8 @@ fn without_difference() -> Vec<Row> {
 
 /// Returns the answer about changes that are each better than the arm with this index.
 fn of_steps(changes: [(&str, usize); 3]) -> String {
-    let changes = changes.map(|(name, against)| arm(name, ArmRole::Change, against));
-    let mut example = Example::new(Metric::Rate, stock().into_iter().chain(changes).collect());
+    let arms = changes.map(|(name, against)| arm(name, ArmRole::Change, against));
+    let mut example = Example::new(Metric::Rate, stock().into_iter().chain(arms).collect());
     for comparison in &mut example.load().comparisons[1..] {
         set_result(comparison, Better, 1.1);
     }

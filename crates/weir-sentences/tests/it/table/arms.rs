@@ -1,4 +1,4 @@
-//! What arms did: while they rested, while nobody was busy, while they changed, and against their settings.
+//! Rows about what arms did: while they rested, while nobody was busy, while they changed, and against their settings.
 
 use weir_analysis::findings::{
     FreshArms, IdleLoad, Ineffective, MisreadArm, PhaseChange, PhaseEvidence, RestingActivity,

@@ -21,28 +21,29 @@ type Change = fn(&mut Capacity);
 
 /// Makes findings of a search that has found 4,750 to 4,880 requests/s, changed.
 fn changed(change: Change) -> Capacity {
-    let mut found = ended(&build_record("nginx", CapacityEnd::Found));
-    found.limits.truncate(1);
-    found.scatter = None;
-    change(&mut found);
-    found
+    let mut capacity = ended(&build_record("nginx", CapacityEnd::Found));
+    capacity.limits.truncate(1);
+    capacity.scatter = None;
+    change(&mut capacity);
+    capacity
 }
 
 /// Makes findings of a search that ended without a long trial that held.
 fn unclaimed(change: Change) -> Capacity {
-    let mut found = changed(|_| {});
-    (found.claimed, found.low, found.high, found.verified) = (false, 0.0, 0.0, 0.0);
-    found.carried = Some(ObservedRecord { rate: 4_600.0, seconds: 8.0 });
-    change(&mut found);
-    found
+    let mut capacity = changed(|_| {});
+    (capacity.claimed, capacity.verified) = (false, 0.0);
+    (capacity.low, capacity.high) = (0.0, 0.0);
+    capacity.carried = Some(ObservedRecord { rate: 4_600.0, seconds: 8.0 });
+    change(&mut capacity);
+    capacity
 }
 
 /// Makes findings of a search in which no rate held, with what was seen at 500/s.
 fn never(limit: Limit, lowest: CurvePoint) -> Capacity {
-    let mut found = unclaimed(|found| found.end = Some(CapacityEnd::Never));
-    found.limits = vec![limit];
-    found.curve = vec![CurvePoint { rate: 500.0, ..lowest }];
-    found
+    let mut capacity = unclaimed(|found| found.end = Some(CapacityEnd::Never));
+    capacity.limits = vec![limit];
+    capacity.curve = vec![CurvePoint { rate: 500.0, ..lowest }];
+    capacity
 }
 
 fn ceiling(of: CeilingOf) -> Option<CeilingRecord> {
@@ -147,13 +148,13 @@ pub(super) fn detail_rows() -> Vec<Row> {
     let of_search = rows.map(|(case, change)| (case, details(&changed(change), &[]).join(" ")));
     let fresh = unclaimed(|found| found.fresh = Some((4_950.0, 5_050.0)));
     let idle = changed(|found| found.ran_out = Some(RanOut::NotCpuTime { used: 0.314 }));
-    let others = [
+    let of_evidence = [
         ("Only short trials held, and nothing is claimed", details(&fresh, &[])),
         ("Something else ran out", details(&idle, &[])),
         ("What samples show, instead of what the CPU time shows", details(&idle, &[limiter()])),
-    ];
-    let others = others.map(|(case, sentences)| (case, sentences.join(" ")));
-    of_search.into_iter().chain(others).collect()
+    ]
+    .map(|(case, sentences)| (case, sentences.join(" ")));
+    of_search.into_iter().chain(of_evidence).collect()
 }
 
 fn burst(confidence: f64) -> BurstRecord {
@@ -185,20 +186,20 @@ fn limiter() -> LimiterFindings {
 
 pub(super) fn answer_rows() -> Vec<Row> {
     let with_details = changed(|found| found.end = Some(CapacityEnd::Settled));
-    let others = [
+    let changes = [
         ("keepalive", 1.962, Verdict::Better),
         ("access_log off", 1.004, Verdict::Equivalent),
         ("gzip", 1.024, Verdict::Inconclusive),
         ("buffers", f64::NAN, Verdict::Invalid),
     ];
-    let names = others.iter().map(|(arm, ..)| *arm);
+    let names = changes.iter().map(|(arm, ..)| *arm);
     let arms = std::iter::once("nginx").chain(names).map(|name| {
         let mut arm =
             if name == "buffers" { unclaimed(|_| {}) } else { changed(|found| found.stalls = 1) };
         name.clone_into(&mut arm.arm);
         arm
     });
-    let ratios = others.map(|(arm, value, verdict)| Ratio {
+    let ratios = changes.map(|(arm, value, verdict)| Ratio {
         arm: arm.to_owned(),
         ratio: value,
         interval: (value * 0.97, value * 1.03),

@@ -164,7 +164,9 @@ fn cases_of_caveats() -> Vec<Case> {
 
 pub(super) fn rows() -> Vec<Row> {
     let objective = study(Vec::new()).objective;
-    let reasons = cases_of_bases().into_iter().chain(cases_of_caveats());
-    let reasons = reasons.map(|(case, found)| (case, explain_verdict(&found, &objective)));
-    reasons.collect()
+    cases_of_bases()
+        .into_iter()
+        .chain(cases_of_caveats())
+        .map(|(case, comparison)| (case, explain_verdict(&comparison, &objective)))
+        .collect()
 }

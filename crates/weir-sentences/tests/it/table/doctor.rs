@@ -16,8 +16,8 @@ pub(super) use cluster::{evidence_rows as cluster_evidence, rows as cluster};
 pub(super) use evidence::{calculations, of_files, of_hosts};
 pub(super) use examination::{readings, rows as examination};
 
-fn row(case: &'static str, problem: impl Into<Problem>) -> Row {
-    let problem = problem.into();
+fn row(case: &'static str, subject_problem: impl Into<Problem>) -> Row {
+    let problem = subject_problem.into();
     (case, format!("{}\n{}", title(&problem), mechanism(&problem)))
 }
 

@@ -66,9 +66,9 @@ pub(super) fn rows() -> Vec<Row> {
 
 /// Returns the clause about memory that is unknown for this reason.
 fn absent(reason: Absent) -> String {
-    let mut found = fixture::limiter("stock");
-    found.evidence.absent.insert("memory".to_owned(), reason);
-    describe_missing(&found, "memory")
+    let mut limiter = fixture::limiter("stock");
+    limiter.evidence.absent.insert("memory".to_owned(), reason);
+    describe_missing(&limiter, "memory")
 }
 
 fn not_given(input: Input) -> String {

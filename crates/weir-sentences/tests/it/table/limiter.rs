@@ -41,25 +41,25 @@ pub(super) fn finding(limiter: &str) -> Finding {
 
 /// The arm `stock` with one finding.
 fn named(finding: Finding) -> LimiterFindings {
-    let mut found = fixture::limiter("stock");
-    found.judgement.answer = Answer::Named;
-    found.judgement.findings = vec![finding];
-    found.evidence.quantities.insert("cpu".to_owned(), fact(0.983, "share"));
-    found.evidence.quantities.insert("log_worker_connections".to_owned(), fact(300.0, ""));
-    found
+    let mut limiter = fixture::limiter("stock");
+    limiter.judgement.answer = Answer::Named;
+    limiter.judgement.findings = vec![finding];
+    limiter.evidence.quantities.insert("cpu".to_owned(), fact(0.983, "share"));
+    limiter.evidence.quantities.insert("log_worker_connections".to_owned(), fact(300.0, ""));
+    limiter
 }
 
-fn doubted(certainty: Certainty, unjudged: &[&str]) -> String {
-    let unjudged = unjudged.iter().map(|name| (*name).to_owned()).collect();
+fn doubted(certainty: Certainty, limiters: &[&str]) -> String {
+    let unjudged = limiters.iter().map(|name| (*name).to_owned()).collect();
     describe(&named(Finding { certainty, unjudged, ..finding("cpu") }))
 }
 
 fn with_turns(turns: &[(&str, TurnDirection)], pods: Option<&str>) -> String {
     let turn = turns.iter().map(|(parameter, _)| (*parameter).to_owned()).collect();
     let ways = turns.iter().map(|(_, way)| way.clone()).collect();
-    let mut found = named(Finding { turn, ways, ..finding("cpu") });
-    found.pods = pods.map(str::to_owned);
-    describe(&found)
+    let mut limiter = named(Finding { turn, ways, ..finding("cpu") });
+    limiter.pods = pods.map(str::to_owned);
+    describe(&limiter)
 }
 
 fn with_behind(behind: Behind) -> String {
@@ -71,25 +71,25 @@ fn next_resource(used: f64, at_rate: Option<f64>) -> String {
 }
 
 /// Marks the CPU time as read in one of two hosts.
-fn partly_read(mut found: LimiterFindings, pods: Option<&str>) -> String {
+fn partly_read(mut limiter: LimiterFindings, pods: Option<&str>) -> String {
     let read = Fact { read_of: Some((1, 2)), ..fact(0.983, "share") };
-    found.evidence.quantities.insert("cpu".to_owned(), read);
-    found.pods = pods.map(str::to_owned);
-    describe(&found)
+    limiter.evidence.quantities.insert("cpu".to_owned(), read);
+    limiter.pods = pods.map(str::to_owned);
+    describe(&limiter)
 }
 
 fn calm() -> LimiterFindings {
-    let mut found = fixture::limiter("stock");
-    found.judgement.answer = Answer::NoLimitReached;
-    found
+    let mut limiter = fixture::limiter("stock");
+    limiter.judgement.answer = Answer::NoLimitReached;
+    limiter
 }
 
 /// Pods of which nothing could be read.
-fn unread_pods(mut found: LimiterFindings) -> String {
-    found.pods = Some("pods of Deployment default/proxy".to_owned());
+fn unread_pods(mut limiter: LimiterFindings) -> String {
+    limiter.pods = Some("pods of Deployment default/proxy".to_owned());
     let absent = Absent::Missing { column: "cgroups.".to_owned(), why: "forbidden".to_owned() };
-    found.evidence.absent.insert("throttled".to_owned(), absent);
-    describe(&found)
+    limiter.evidence.absent.insert("throttled".to_owned(), absent);
+    describe(&limiter)
 }
 
 pub(super) fn rows() -> Vec<Row> {
@@ -216,8 +216,8 @@ pub(super) fn confirmation_rows() -> Vec<Row> {
     let raised = confirmed(true, more);
     let lower_p99 = Some((0.31, (0.28, 0.35)));
     let shorter = ConfirmationRecord { metric: Metric::ResponseP99, ..confirmed(true, lower_p99) };
-    let both = [("backlog", "4096"), ("net.core.somaxconn", "4096")];
-    let both = both.map(|(id, level)| (id.to_owned(), level.to_owned()));
+    let both = [("backlog", "4096"), ("net.core.somaxconn", "4096")]
+        .map(|(id, level)| (id.to_owned(), level.to_owned()));
     let answered = ConfirmationRecord { turned: Settings::from(both), ..confirmed(true, None) };
     let why_not = "the trial was INVALID".to_owned();
     let invalid = ConfirmationRecord { why_not: why_not.clone(), ..confirmed(false, None) };

@@ -17,7 +17,7 @@ pub(super) fn rows() -> Vec<Row> {
         ("A share of requests that decides", LimitReason::TookLonger { share: (0.0052, 0.0061) }),
     ];
     let rows = cases.into_iter().map(|(case, because)| {
-        let found = LimitFindings {
+        let limit = LimitFindings {
             arm: "nginx".to_owned(),
             metric: Metric::ResponseP99,
             limit_ns: 30_000_000,
@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Row> {
             verdict: Holding::NotShown,
             because,
         };
-        (case, explain_limit(&found))
+        (case, explain_limit(&limit))
     });
     rows.collect()
 }

@@ -68,11 +68,11 @@ const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `
 fn sentences_are_those_of_the_table() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/sentences.md");
     let sections = SECTIONS.iter().map(|(title, rows)| {
-        let rows = rows().into_iter().map(|(case, text)| {
+        let entries = rows().into_iter().map(|(case, text)| {
             let lines = text.lines().map(|line| format!("  > {line}\n"));
             format!("* {case}\n{}", lines.collect::<String>())
         });
-        format!("\n## {title}\n\n{}", rows.collect::<String>())
+        format!("\n## {title}\n\n{}", entries.collect::<String>())
     });
     let table = format!("{HEAD}{}", sections.collect::<String>());
     if std::env::var_os("WEIR_WRITE_DOCS").is_some() {

@@ -52,7 +52,7 @@ fn of_figure(because: EffectReason) -> String {
 /// Describes the reason for the verdict on a quantile that was published for keepalive.
 fn of_time(quantile: f64, because: EffectReason) -> String {
     let (study, findings) = measure();
-    let found = TimeFindings {
+    let time = TimeFindings {
         arm: "keepalive".to_owned(),
         published_load: None,
         connections: None,
@@ -66,12 +66,11 @@ fn of_time(quantile: f64, because: EffectReason) -> String {
         verdict: Some(PublishedVerdict::NotMeasured),
         because: Some(because),
     };
-    explain_published_time(&study, &findings, &found)
+    explain_published_time(&study, &findings, &time)
 }
 
 /// Describes the reason for the verdict on a gain of three arms.
 fn of_gain(because: GainReason) -> String {
-    let arm = |name| compared(Metric::Rate, [name, "stock"], 1.3, Verdict::Better);
     explain_published_gain(&GainFindings {
         of: GainOf::Arms(Vec::new()),
         metric: Metric::Rate,
@@ -80,7 +79,9 @@ fn of_gain(because: GainReason) -> String {
         peak: None,
         mean_here: None,
         peak_here: None,
-        arms: ["a", "b", "c"].map(arm).into(),
+        arms: ["a", "b", "c"]
+            .map(|name| compared(Metric::Rate, [name, "stock"], 1.3, Verdict::Better))
+            .into(),
         verdict: PublishedVerdict::Confirmed,
         because: Some(because),
     })

@@ -62,8 +62,8 @@ fn rank_idle(ratios: &[f64]) -> String {
 fn rank_without(arm: &str, others: &[&str]) -> String {
     rank(Metric::Rate, &[1.0, 0.8, 0.6, 0.4], Verdict::Equivalent, |load| {
         for pair in load.pairs.iter_mut().filter(|pair| pair.arm == arm || pair.against == arm) {
-            let other = if pair.arm == arm { &*pair.against } else { &*pair.arm };
-            if others.contains(&other) {
+            let counterpart = if pair.arm == arm { &*pair.against } else { &*pair.arm };
+            if others.contains(&counterpart) {
                 pair.verdict = Verdict::Invalid;
             }
         }

@@ -172,8 +172,11 @@ fn of_connections() -> Vec<Case> {
 }
 
 fn describe_case(observation: Observation, subject: Option<&str>) -> String {
-    let subject = subject.map(str::to_owned);
-    describe(&ValidityReason { validity: Validity::Suspect, subject, observation })
+    describe(&ValidityReason {
+        validity: Validity::Suspect,
+        subject: subject.map(str::to_owned),
+        observation,
+    })
 }
 
 pub(super) fn rows() -> Vec<Row> {

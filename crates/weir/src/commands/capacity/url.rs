@@ -68,7 +68,7 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
     let most_connections = args.flow.connections.is_none().then_some(MOST_CONNECTIONS);
     remarks.push(describe_requests(&server, most_connections));
     remarks.push(wrong_answers(&server.spec, args));
-    let cpus = cpus(args, &server, options)?;
+    let cpus = choose_cpus(args, &server, options)?;
     let mut study = ServerSearch {
         url: server.url,
         host: server.host,
@@ -182,7 +182,7 @@ fn round_trip(peer: SocketAddr) -> std::io::Result<Duration> {
 
 /// Returns the CPUs of the generator: the named ones, or all. `None` if the server needs some of them or generators are
 /// on other hosts.
-fn cpus(
+fn choose_cpus(
     args: &CapacityArgs,
     server: &Server,
     options: &Options,

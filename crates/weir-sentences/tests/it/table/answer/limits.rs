@@ -31,11 +31,11 @@ fn one_arm(limit: LimitFindings) -> Example {
 fn several_arms() -> String {
     let changes = [("keepalive", Verdict::Better, 0.8)];
     Example::of_changes(Metric::ResponseP99, &changes).answer_with(|example| {
-        let limits = [("stock", DoesNotHold, 34.0), ("stock-again", DoesNotHold, 34.0)];
-        let change = ("keepalive", Holds, 27.2);
-        let limits = limits.into_iter().chain([change]);
-        example.load().limits =
-            limits.map(|(name, verdict, value_ms)| limit(name, verdict, value_ms)).collect();
+        example.load().limits = vec![
+            limit("stock", DoesNotHold, 34.0),
+            limit("stock-again", DoesNotHold, 34.0),
+            limit("keepalive", Holds, 27.2),
+        ];
     })
 }
 

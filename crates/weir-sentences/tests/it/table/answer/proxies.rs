@@ -20,8 +20,8 @@ fn of_two(first: (Verdict, f64), second: (Verdict, f64)) -> String {
 
 /// Returns the answer of a study that compares every pair.
 fn of_pairs() -> String {
-    let others = [(ProxyKind::Haproxy, Better, 1.31), (ProxyKind::Caddy, Worse, 0.5)];
-    Example::of_proxies(Metric::Rate, &others).answer_with(|example| {
+    let proxies = [(ProxyKind::Haproxy, Better, 1.31), (ProxyKind::Caddy, Worse, 0.5)];
+    Example::of_proxies(Metric::Rate, &proxies).answer_with(|example| {
         example.study.compare = Compare::Pairs;
         let study = example.study.clone();
         let load = example.load();
