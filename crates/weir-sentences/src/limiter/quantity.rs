@@ -93,8 +93,8 @@ fn why_absent(absent: &Absent) -> String {
         Absent::WentBack(_) => "its counter was reset meanwhile".to_owned(),
         Absent::CameOrWent(_) => "processes, threads or devices came or went meanwhile".to_owned(),
         Absent::Clock(_) => "the times of its samples do not ascend".to_owned(),
-        Absent::NotGiven(what) => format!("{} is not known", input(what)),
-        Absent::OfNothing(what) => format!("{} is zero", divisor(what)),
+        Absent::NotGiven(what) => format!("not known: {}", input(what)),
+        Absent::OfNothing(what) => format!("zero: {}", divisor(what)),
     }
 }
 
