@@ -98,12 +98,19 @@ impl<'a> Check<'a> {
             }
         }
         // Readers ignore what they do not know; this one wants to be told.
-        let is_open = words.contains_key("additionalProperties") || names.is_empty();
+        let is_open = self.says_of_others(schema) || names.is_empty();
         for name in value.as_object().into_iter().flat_map(|all| all.keys()) {
             if !is_open && !names.contains(&**name) {
                 self.faults.push(format!("{at}/{name}: it is not in the schema"));
             }
         }
+    }
+
+    /// Returns true if a schema, or the one that it refers to, says which other properties an object may have.
+    fn says_of_others(&self, schema: &'a Value) -> bool {
+        let referred = schema.get("$ref").map(|says| self.named(says));
+        schema.get("additionalProperties").is_some()
+            || referred.is_some_and(|schema| self.says_of_others(schema))
     }
 
     /// Returns true if a keyword of a schema holds for the value itself, without the values in it.
