@@ -10,7 +10,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::set_current_timer_slack;
 use weir_model::load::ErrorCount;
 
-use crate::engine::slots::{Delivery, FlowsData, Outlet, empty};
+use crate::engine::open_slices::{Delivery, FlowsData, Outlet, empty};
 use crate::engine::{Engine, FlowTotals, Progress, Setup, SliceHook, ThreadTotals};
 use crate::floor::{self, Floor};
 use crate::gate::Gate;

@@ -12,7 +12,7 @@ use weir_http::request::{Progress, RequestParser};
 
 use crate::counters::Tally;
 use crate::delay::Delays;
-use crate::foreign::{self, Detection, Foreign};
+use crate::protocols::{self, Detection, Foreign};
 use crate::responses::{BAD_REQUEST, CONTINUE, Responses, Which};
 use crate::stall::FirstRequest;
 
@@ -223,7 +223,7 @@ impl Connection {
             first.extend_from_slice(bytes);
             &first
         };
-        match foreign::detect(bytes) {
+        match protocols::detect(bytes) {
             Detection::Unsure => {
                 self.begun = bytes.to_vec();
                 return Ok(());

@@ -11,7 +11,7 @@ use weir_model::load_report::{Counts, FlowReport, LoadReport, Rates, Target, Tim
 use weir_model::record::Validity;
 use weir_model::study::Metric;
 
-use crate::foreign::masked;
+use crate::secrets::masked;
 use crate::words::validity as validity_word;
 
 /// Columns of [`load`].

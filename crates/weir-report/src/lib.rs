@@ -14,11 +14,11 @@
 
 pub mod csv;
 pub mod doctor;
-pub mod foreign;
 mod input;
 pub mod load;
 pub mod number;
 mod render;
+pub mod secrets;
 mod tree;
 mod view;
 pub mod words;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use weir_lab::{Blame, LabError};
 use weir_record::HEADER_FILE;
-use weir_report::foreign::visible;
+use weir_report::secrets::visible;
 
 /// Exit code if the work failed although the input was right.
 pub(crate) const FAILED: u8 = 1;

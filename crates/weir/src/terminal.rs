@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_probe::fault;
-use weir_report::foreign::{masked, visible};
+use weir_report::secrets::{masked, visible};
 
 use crate::failure::Failure;
 

@@ -31,23 +31,23 @@ use crate::tls::Session;
 
 mod connections;
 mod flow;
+mod gaps;
 mod lists;
+pub(crate) mod open_slices;
 mod requests;
 mod responses;
 mod secure;
 mod slices;
-pub(crate) mod slots;
 mod streams;
 mod totals;
-mod turns;
 mod waking;
 
 use flow::FlowState;
+use gaps::Gaps;
 use lists::{Kind, Links};
+use open_slices::{OpenSlices, Outlet};
 pub use secure::TlsCounts;
-use slots::{Outlet, Slots};
 pub use totals::{FlowTotals, Progress, ThreadTotals};
-use turns::Turns;
 use waking::{Wake, Waking};
 
 /// Maximum number of connections being opened at once: a burst beyond the listener's backlog would measure the SYN's
@@ -208,7 +208,7 @@ pub(crate) struct Engine<'a, R> {
     flows: Vec<FlowState>,
     /// Indices of the flows, by arm.
     arms: Vec<Vec<usize>>,
-    slots: Slots,
+    open_slices: OpenSlices,
     /// Start of the trial; all times of slices are relative to it.
     start: u64,
     /// Number of the active slice, if any.
@@ -220,7 +220,7 @@ pub(crate) struct Engine<'a, R> {
     resting: BinaryHeap<Reverse<(u64, ConnId)>>,
     next_look: u64,
     waking: Waking,
-    turns: Turns,
+    gaps: Gaps,
     /// Time since which no connection has been open; `None` while one is.
     alone_since: Option<u64>,
     cpu_at_slice: u64,
@@ -278,7 +278,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
                 Vec::new()
             },
             arms,
-            slots: Slots::new(setup.outlet, plan.width()),
+            open_slices: OpenSlices::new(setup.outlet, plan.width()),
             start: 0,
             active: None,
             outstanding: 0,
@@ -286,7 +286,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
             resting: BinaryHeap::with_capacity(conns.len()),
             next_look: 0,
             waking: Waking::of(plan),
-            turns: Turns::default(),
+            gaps: Gaps::default(),
             alone_since: None,
             cpu_at_slice: 0,
             cpu_at_start: 0,
@@ -412,7 +412,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
         let stamp = self.reactor.wait(wake.until);
         if self.start > 0 && self.totals.ended_at == 0 {
             let since = self.start + self.plan.ramp_up.as_nanos() as u64;
-            self.turns.turned((now, wake.until, stamp), since);
+            self.gaps.turned((now, wake.until, stamp), since);
         }
         self.advance(stamp);
         let mut quiet = true;
@@ -431,7 +431,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
     /// Returns the figures of a slice for a flow; `None` if the slice is closed.
     #[inline]
     fn data(&mut self, slice: usize, flow: usize) -> Option<&mut SliceData> {
-        self.slots.data(slice, self.flows[flow].place)
+        self.open_slices.data(slice, self.flows[flow].place)
     }
 
     /// Returns the figures of the active slice for a flow; `None` if the flow is not in its arm.

@@ -158,7 +158,7 @@ impl<R: Reactor> Engine<'_, R> {
                 return Some(Due { intended, slice, number });
             }
             state.shares.pop_front();
-            self.slots.release(slice);
+            self.open_slices.release(slice);
         }
         None
     }
@@ -198,7 +198,7 @@ impl<R: Reactor> Engine<'_, R> {
                     owed.number = due.number;
                 }
                 owed.count += 1;
-                self.slots.hold(due.slice);
+                self.open_slices.hold(due.slice);
             }
         }
         self.uncork();
@@ -232,7 +232,7 @@ impl<R: Reactor> Engine<'_, R> {
         {
             let now = self.reactor.now();
             self.begin(id, due, now);
-            self.slots.release(due.slice);
+            self.open_slices.release(due.slice);
         }
         self.uncork();
     }
@@ -294,7 +294,7 @@ impl<R: Reactor> Engine<'_, R> {
         }
         state.budget -= 1;
         self.outstanding += 1;
-        self.slots.hold(due.slice);
+        self.open_slices.hold(due.slice);
         self.count_sent(flow, due, lag, now);
         match self.conns[id as usize].state {
             State::Open => self.transmit(StreamKey { conn: id, stream }),

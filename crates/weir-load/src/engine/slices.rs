@@ -50,14 +50,14 @@ impl<R: Reactor> Engine<'_, R> {
         if let Some(hook) = &mut self.hook {
             hook(slice, now);
         }
-        let opened = self.slots.open();
+        let opened = self.open_slices.open();
         debug_assert_eq!(opened, slice);
         self.active = Some(slice);
         let plan = self.plan.slices[slice];
         let switch_late_ns = (now - self.start).saturating_sub(plan.start);
         for &flow in &self.arms[plan.arm] {
             let state = &mut self.flows[flow];
-            if let Some(data) = self.slots.data(slice, state.place) {
+            if let Some(data) = self.open_slices.data(slice, state.place) {
                 data.switch_late_ns = switch_late_ns;
             }
             let Some(schedule) = &mut state.schedule else {
@@ -68,10 +68,10 @@ impl<R: Reactor> Engine<'_, R> {
             let measured = schedule.count_before(plan.measure_from);
             let share = Share::new(from, end, self.thread, self.threads);
             let measured = Share::new(measured, end, self.thread, self.threads);
-            if let Some(data) = self.slots.data(slice, state.place) {
+            if let Some(data) = self.open_slices.data(slice, state.place) {
                 data.due = measured.left(self.threads);
             }
-            self.slots.hold(slice);
+            self.open_slices.hold(slice);
             state.shares.push_back((slice, share));
         }
     }
@@ -82,7 +82,7 @@ impl<R: Reactor> Engine<'_, R> {
         };
         let cpu = self.reactor.cpu_ns();
         // The thread's time is the arm's, whichever flow it was spent on.
-        if let Some(data) = self.slots.data(slice, 0) {
+        if let Some(data) = self.open_slices.data(slice, 0) {
             data.cpu_ns = cpu - self.cpu_at_slice;
         }
         self.cpu_at_slice = cpu;
@@ -95,7 +95,7 @@ impl<R: Reactor> Engine<'_, R> {
                 self.abandon_queue(flow, now);
             }
         }
-        self.slots.release(slice);
+        self.open_slices.release(slice);
     }
 
     /// Returns true if the slice is followed by one of another arm.
@@ -120,7 +120,7 @@ impl<R: Reactor> Engine<'_, R> {
             let of_slice = self.plan.slices[slice];
             let measured = schedule.count_before(of_slice.measure_from);
             let measured = share.not_before(measured, self.thread, self.threads);
-            if let Some(data) = self.slots.data(slice, state.place).filter(|_| unsent > 0) {
+            if let Some(data) = self.open_slices.data(slice, state.place).filter(|_| unsent > 0) {
                 let unsent_measured = measured.left(self.threads);
                 if drops {
                     data.dropped += unsent_measured;
@@ -131,7 +131,7 @@ impl<R: Reactor> Engine<'_, R> {
                     data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
                 }
             }
-            self.slots.release(slice);
+            self.open_slices.release(slice);
         }
         for place in 0..self.flows[flow].owed.len() {
             self.abandon_owed(flow, place, now);
@@ -148,7 +148,7 @@ impl<R: Reactor> Engine<'_, R> {
                 data.censored.queued += 1;
                 data.censored.oldest_ns = data.censored.oldest_ns.max(waited);
             }
-            self.slots.release(due.slice);
+            self.open_slices.release(due.slice);
         }
     }
 
@@ -161,7 +161,7 @@ impl<R: Reactor> Engine<'_, R> {
         self.totals.cpu_ns = self.reactor.cpu_ns() - self.cpu_at_start;
         self.totals.spun_ns = self.waking.spun;
         self.totals.woken_late = self.waking.lateness();
-        self.totals.longest_gap_ns = self.turns.longest_gap;
+        self.totals.longest_gap_ns = self.gaps.longest_gap;
         self.totals.starved = self.reactor.starved();
         for (totals, state) in self.totals.flows.iter_mut().zip(&self.flows) {
             totals.open_at_end = u64::from(state.open);

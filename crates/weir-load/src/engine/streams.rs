@@ -57,6 +57,6 @@ impl<R: Reactor> Engine<'_, R> {
             self.links.push(&mut state.awaited, key.conn);
         }
         self.outstanding -= 1;
-        self.slots.release(slice);
+        self.open_slices.release(slice);
     }
 }

@@ -2,7 +2,7 @@
 
 mod client;
 mod content;
-mod foreign;
 mod http;
 mod lifecycle;
+mod protocols;
 mod timing;

@@ -10,9 +10,9 @@ use super::asked;
 use super::figures::{figures, is_open};
 use super::spectrum::list_rows;
 use super::times::{HistogramError, histogram};
-use crate::foreign::visible;
 use crate::number::{self, plural, time};
 use crate::render;
+use crate::secrets::visible;
 use crate::tree::{
     Block, Callout, Cell, Code, Column, Document, Heading, Kind, Row, Style, Table, Text, clause,
     list,

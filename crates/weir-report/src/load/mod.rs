@@ -31,7 +31,7 @@ pub use wrk2::wrk2;
 use weir_analysis::findings::LimiterFindings;
 use weir_model::load_report::LoadReport;
 
-use crate::foreign::masked;
+use crate::secrets::masked;
 
 /// A load report, and the limiter of the server if that was analysed.
 #[derive(serde::Serialize)]

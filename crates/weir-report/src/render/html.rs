@@ -7,7 +7,7 @@ use std::fmt::Write;
 use weir_model::record::Validity;
 
 use super::svg::{self, Escaped, Width};
-use crate::foreign::masked;
+use crate::secrets::masked;
 use crate::tree::{
     Block, Callout, Cell, Chart, Column, Document, Figure, Fold, Heading, Kind, Lines, List,
     Outputs, Paragraph, Part, Role, Row, Style, Table, Text,

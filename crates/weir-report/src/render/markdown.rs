@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::foreign::{commands, masked, visible};
+use crate::secrets::{commands, masked, visible};
 use crate::tree::{
     Block, Callout, Cell, Code, Column, Document, Heading, Outputs, Paragraph, Part, Role, Style,
     Table, Text,

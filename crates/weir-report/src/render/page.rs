@@ -2,7 +2,7 @@
 
 use weir_model::record::Validity;
 
-use crate::foreign::{commands, masked};
+use crate::secrets::{commands, masked};
 use crate::tree::{Outputs, Role, Text, Tone};
 
 /// Minimum width of a page. A narrower terminal is treated as this wide.

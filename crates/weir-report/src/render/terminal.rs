@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use super::page::{NARROWEST, Page, clean, pad_right, sgr, width_of, wrap};
 use super::pairs;
-use crate::foreign::masked;
+use crate::secrets::masked;
 use crate::tree::{
     Block, Callout, Cell, Column, Document, Heading, Kind, List, Outputs, Paragraph, Part, Role,
     Row, Style, Table, Text,

@@ -8,9 +8,9 @@ use weir_model::record::{GeneratorStart, NetworkUsed, ProxyRecord, Record, RunHe
 use weir_model::study::{Arm, Study, Until};
 
 use super::{about, compare, surroundings};
-use crate::foreign::{masked, without_field_values};
 use crate::input::ReportInput;
 use crate::number;
+use crate::secrets::{masked, without_field_values};
 use crate::tree::{
     Block, Cell, Code, Column, Heading, Kind, Role, Row, Style, Table, Text, fact, fold, list, text,
 };

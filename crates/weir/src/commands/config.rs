@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, CommandFactory};
 use serde::Serialize;
-use weir_report::foreign::masked;
+use weir_report::secrets::masked;
 
 use crate::args::{Args, ConfigArgs, TextOrJson};
 use crate::config::{Defaults, SETTINGS, Source, argument};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use weir_doctor::{GatherError, LoadDemand, Request};
 use weir_kube::ClusterFacts;
 use weir_model::quantity::parse_rate;
-use weir_report::foreign::masked;
+use weir_report::secrets::masked;
 
 use crate::args::{DoctorArgs, DoctorFormat};
 use crate::commands::{flag, kube};

@@ -8,7 +8,7 @@ use weir_analysis::findings::Findings;
 use weir_files::NotOurs;
 use weir_model::nearest::nearest;
 use weir_record::{HEADER_FILE, Run};
-use weir_report::foreign::{masked, visible};
+use weir_report::secrets::{masked, visible};
 use weir_report::{Pointers, ReportInput};
 
 use crate::args::{ReportArgs, ReportFormat};

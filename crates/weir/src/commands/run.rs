@@ -15,7 +15,7 @@ use weir_model::record::{Outcome, Remark};
 use weir_model::study::{ArmRole, LoadSpec, Study, Until};
 use weir_parameters::Catalog;
 use weir_record::HEADER_FILE;
-use weir_report::foreign::masked;
+use weir_report::secrets::masked;
 use weir_report::{number, words};
 use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use weir_agent::Patient;
 use weir_model::progress::FORMAT;
-use weir_report::foreign::masked;
+use weir_report::secrets::masked;
 
 use super::{Consumer, Event};
 use crate::terminal;

@@ -78,8 +78,8 @@ fn the_winner_and_the_baseline_run_one_at_a_time() {
     assert_eq!(alone["arm"], "keeps-origin");
     assert!(alone["alone"][0].as_f64().is_some(), "a ratio: {alone}");
     assert!(["holds", "does_not_hold", "not_shown"].map(Value::from).contains(&alone["verdict"]));
-    let found = weir_analysis::analyze(&run).alone.expect("a check");
-    flat(&ended.stdout).has(&weir_sentences::describe_alone(&run.header.study, &found));
+    let check = weir_analysis::analyze(&run).alone.expect("a check");
+    flat(&ended.stdout).has(&weir_sentences::describe_alone(&run.header.study, &check));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use crate::foreign::{commands, masked};
+use crate::secrets::{commands, masked};
 
 /// The width that a chart is drawn for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

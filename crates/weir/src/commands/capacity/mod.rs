@@ -11,7 +11,7 @@ use weir_hosts::Options;
 use weir_lab::Summary;
 use weir_model::record::{CapacityEnd, Remark};
 use weir_report::Pointers;
-use weir_report::foreign::masked;
+use weir_report::secrets::masked;
 use weir_study::Scale;
 
 use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};

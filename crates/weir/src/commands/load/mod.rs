@@ -18,7 +18,7 @@ use weir_load::{Control, LoadError, Plan, SliceData, Watch};
 use weir_model::load::{ErrorKind, Lifetime};
 use weir_model::load_report::LoadReport;
 use weir_model::quantity::parse_duration;
-use weir_report::foreign::{masked, visible};
+use weir_report::secrets::{masked, visible};
 
 use crate::args::{LoadArgs, LoadFormat, ProgressWord};
 use crate::commands::fail_if;

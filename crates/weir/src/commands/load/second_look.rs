@@ -13,8 +13,8 @@ use weir_load::{Flow, RequestSet};
 use weir_model::flow::FlowSpec;
 use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
-use weir_report::foreign::visible;
 use weir_report::number::percent;
+use weir_report::secrets::visible;
 
 use super::job::{Job, without_secrets};
 use crate::failure::Failure;

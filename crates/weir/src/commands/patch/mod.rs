@@ -17,7 +17,7 @@ use weir_model::record::Record;
 use weir_model::study::{Arm, ProxyKind, Study, is_arm_name};
 use weir_parameters::{Catalog, Parameter};
 use weir_record::Run;
-use weir_report::foreign::masked;
+use weir_report::secrets::masked;
 
 use self::choice::Choice;
 use crate::args::PatchArgs;

@@ -7,7 +7,7 @@ use weir_lab::Event as LabEvent;
 use weir_model::progress::{LoadInterval, LoadState, Verdict};
 use weir_model::record::BracketRecord;
 use weir_proposers::Announcement;
-use weir_report::foreign::{masked, visible};
+use weir_report::secrets::{masked, visible};
 
 use crate::progress::Event;
 

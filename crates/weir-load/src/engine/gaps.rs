@@ -6,14 +6,14 @@
 
 /// Times of a thread's turns.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct Gaps {
     /// End of the last wait.
     at: u64,
     /// Longest time without a turn, minus the wait that the thread requested, nanoseconds.
     pub(super) longest_gap: u64,
 }
 
-impl Turns {
+impl Gaps {
     /// Records a wait that began at `from`, was to end at `until` and ended at `stamp`. Time before `since` is not
     /// measured.
     #[inline]
@@ -45,11 +45,11 @@ mod tests {
             ("busy until after that", 100, (700, 700, 710), 500, 210),
         ];
         for (name, at, wait, since, expected) in rows {
-            let mut turns = Turns { at, longest_gap: 0 };
-            turns.turned(wait, since);
-            assert_eq!((turns.longest_gap, turns.at), (expected, wait.2), "{name}");
-            turns.turned((wait.2, wait.2 + 9, wait.2 + 9), since);
-            assert_eq!(turns.longest_gap, expected, "{name}: the longest stays");
+            let mut gaps = Gaps { at, longest_gap: 0 };
+            gaps.turned(wait, since);
+            assert_eq!((gaps.longest_gap, gaps.at), (expected, wait.2), "{name}");
+            gaps.turned((wait.2, wait.2 + 9, wait.2 + 9), since);
+            assert_eq!(gaps.longest_gap, expected, "{name}: the longest stays");
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Outlet {
 }
 
 /// Data of slices that have begun and still have requests in flight or to come.
-pub(crate) struct Slots {
+pub(crate) struct OpenSlices {
     outlet: Outlet,
     /// Largest number of flows in an arm.
     width: usize,
@@ -42,12 +42,12 @@ struct Slot {
     holds: u32,
 }
 
-impl Slots {
-    pub(crate) fn new(outlet: Outlet, width: usize) -> Slots {
-        Slots { outlet, width, first: 0, open: VecDeque::with_capacity(64) }
+impl OpenSlices {
+    pub(crate) fn new(outlet: Outlet, width: usize) -> OpenSlices {
+        OpenSlices { outlet, width, first: 0, open: VecDeque::with_capacity(64) }
     }
 
-    /// Opens the next slice, held until [`Slots::release`].
+    /// Opens the next slice, held until [`OpenSlices::release`].
     pub(crate) fn open(&mut self) -> usize {
         // Only when slices outlast each other more than ever before is there nothing to use again.
         let again = self.outlet.empty.try_recv();
