@@ -82,6 +82,17 @@ fn the_source_is_tidy() {
     assert!(faults.is_empty(), "{} offences:\n{}", faults.len(), faults.join("\n"));
 }
 
+/// Proposers decide without hosts, so that each can be tried with made-up outcomes.
+#[test]
+fn proposers_know_no_host() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../weir-proposers/Cargo.toml");
+    let manifest = fs::read_to_string(path).expect("a manifest");
+    let hosts = ["agent", "host", "hosts", "kube", "lab", "probe", "simulation", "sut"];
+    for host in hosts.map(|name| format!("weir-{name}.workspace")) {
+        assert!(!manifest.contains(&host), "{host}");
+    }
+}
+
 fn source(path: &str, text: &str) -> Source {
     Source::new(format!("crates/a/src/{path}"), text.to_owned())
 }
