@@ -9,7 +9,7 @@ use crate::findings::{Basis, Comparison, EqualArms, Verdict};
 /// Withdraws claims about changes whose estimate is no further from 1 than that of the A/A arm: in the same blocks the
 /// machine shows as much without any difference. If the A/A arm itself came out as better or worse, the far end of its
 /// interval is the bound. Nothing is called equivalent if the A/A arm is beyond the band.
-pub(crate) fn hold_against_the_same(comparisons: &mut [Comparison], study: &Study) {
+pub(crate) fn withdraw_within_equal_arms(comparisons: &mut [Comparison], study: &Study) {
     let same_arms: Vec<&str> = study
         .arms
         .iter()
@@ -119,7 +119,7 @@ mod tests {
             let claim = if other == 1.0 { Equivalent } else { Better };
             let mut both =
                 [comparison_of("same", same.0, same.1), comparison_of("other", other, claim)];
-            hold_against_the_same(&mut both, &study);
+            withdraw_within_equal_arms(&mut both, &study);
             assert_eq!(both[1].verdict, wanted, "{same:?} {other}");
             assert_eq!(both[0].verdict, same.1, "the A/A arm's own verdict stays");
             let arms = match &both[1].because.basis {

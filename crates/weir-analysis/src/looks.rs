@@ -26,7 +26,7 @@ pub(crate) fn held(comparer: &mut Comparer<'_>, idle: Option<&Idle>) -> Compared
             .chain(&mut compared.pairs)
             .for_each(|comparison| idle.doubt(comparer.data, comparison));
     }
-    equal::hold_against_the_same(&mut compared.comparisons, comparer.data.study);
+    equal::withdraw_within_equal_arms(&mut compared.comparisons, comparer.data.study);
     compared
 }
 

@@ -40,13 +40,13 @@ pub(super) fn of(study: &Study, found: &[Capacity]) -> Vec<Ratio> {
             (ratio.verdict, ratio.because) = judge(study, ratio);
         }
     }
-    hold_against_the_same(study, &mut ratios);
+    withdraw_within_equal_arms(study, &mut ratios);
     ratios
 }
 
 /// Withdraws claims about changes whose ratio is no further from 1 than that of the A/A arm. If searches ran one after
 /// the other, the A/A arm shows how much the machine alone changes; without an A/A arm nothing is claimed then.
-fn hold_against_the_same(study: &Study, ratios: &mut [Ratio]) {
+fn withdraw_within_equal_arms(study: &Study, ratios: &mut [Ratio]) {
     let same = (0..ratios.len())
         .find(|index| study.arms[index + 1].role == ArmRole::SameAsBaseline)
         .map(|index| ratios[index].clone());
@@ -204,7 +204,7 @@ mod tests {
             ((1.2, Better), (1.0, Equivalent), Some(0.248)),
         ] {
             let mut both = [ratio_of("same", same.0, same.1), ratio_of("other", other, claimed)];
-            hold_against_the_same(&study, &mut both);
+            withdraw_within_equal_arms(&study, &mut both);
             let (verdict, difference) = match &both[1].because {
                 RatioReason::AboveOne => (claimed, None),
                 RatioReason::EqualArms(EqualArms { arms, difference, was_equivalent }) => {
@@ -240,7 +240,7 @@ mod tests {
             study.proxy.controller = is_in_turn.then(ControllerSpec::default);
             let mut ratios = vec![ratio_of("other", 1.3, claimed)];
             ratios.extend(same.then(|| ratio_of("same", f64::NAN, Verdict::Invalid)));
-            hold_against_the_same(&study, &mut ratios);
+            withdraw_within_equal_arms(&study, &mut ratios);
             assert_eq!(ratios[0].verdict, wanted, "{is_in_turn} {claimed:?}");
             let because = if wanted == claimed {
                 RatioReason::AboveOne
