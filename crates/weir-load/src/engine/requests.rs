@@ -26,7 +26,7 @@ impl<R: Reactor> Engine<'_, R> {
         let mut arrival = u64::MAX;
         for place in 0..self.arms[plan.arm].len() {
             let flow = self.arms[plan.arm][place];
-            arrival = self.next_arrival(flow, now).unwrap_or(arrival).min(arrival);
+            arrival = self.time_of_next_arrival(flow, now).unwrap_or(arrival).min(arrival);
         }
         self.awake_for(arrival, deadline, now)
     }
@@ -41,7 +41,7 @@ impl<R: Reactor> Engine<'_, R> {
     }
 
     /// Returns the time at which a flow's next request is due; `None` if none could be sent.
-    fn next_arrival(&mut self, flow: usize, now: u64) -> Option<u64> {
+    fn time_of_next_arrival(&mut self, flow: usize, now: u64) -> Option<u64> {
         let ramp_up = self.plan.ramp_up.as_nanos() as u64;
         let state = &mut self.flows[flow];
         let bound = self.plan.flows[flow].assignment == Assignment::PerConnection;
@@ -81,7 +81,7 @@ impl<R: Reactor> Engine<'_, R> {
     /// Sends a flow's due requests as far as connections can take them.
     pub(super) fn dispatch(&mut self, flow: usize) {
         if !self.flows[flow].owed.is_empty() {
-            self.sweep(flow);
+            self.dispatch_bound(flow);
             return;
         }
         while let Some(id) = self.flows[flow].free.first() {
@@ -104,7 +104,7 @@ impl<R: Reactor> Engine<'_, R> {
             return self.next_at_will(flow, now);
         }
         let drops = self.plan.flows[flow].overflow == Overflow::Drop;
-        while let Some(due) = self.next_arrived(flow, now) {
+        while let Some(due) = self.take_arrived(flow, now) {
             if !drops || idle_since <= due.intended {
                 return Some(due);
             }
@@ -143,7 +143,7 @@ impl<R: Reactor> Engine<'_, R> {
     }
 
     /// Takes the next arrival off the schedule, if its time has come.
-    fn next_arrived(&mut self, flow: usize, now: u64) -> Option<Due> {
+    fn take_arrived(&mut self, flow: usize, now: u64) -> Option<Due> {
         let state = &mut self.flows[flow];
         let schedule = state.schedule.as_mut()?;
         while let Some((slice, share)) = state.shares.front_mut() {
@@ -178,11 +178,11 @@ impl<R: Reactor> Engine<'_, R> {
     // ---- arrivals that belong to connections ------------------------------------------------
 
     /// Assigns every arrival whose time has come to the connection that it belongs to.
-    fn sweep(&mut self, flow: usize) {
+    fn dispatch_bound(&mut self, flow: usize) {
         let now = self.reactor.now();
         let drops = self.plan.flows[flow].overflow == Overflow::Drop;
         while self.flows[flow].budget > 0 {
-            let Some(due) = self.next_arrived(flow, now) else {
+            let Some(due) = self.take_arrived(flow, now) else {
                 break;
             };
             let state = &mut self.flows[flow];
