@@ -24,8 +24,8 @@ use crate::cluster::Cluster;
 use crate::error::KubeError;
 use crate::inner::Inner;
 use crate::node;
+use crate::object_path::{self, ObjectPath};
 use crate::object_ref::ObjectRef;
-use crate::pointer::{self, Pointer};
 use crate::workload;
 
 mod entry;
@@ -290,7 +290,7 @@ impl Changes {
             let settings: Vec<_> = values
                 .iter()
                 .filter_map(|(at, value)| Some((at, value.as_ref()?)))
-                .map(|(at, value)| (at, value, Pointer::parse(at).get(&rehearsed)))
+                .map(|(at, value)| (at, value, ObjectPath::parse(at).get(&rehearsed)))
                 .collect();
             let dropped =
                 settings.iter().find(|(_, value, kept)| kept.is_none() && !value.is_null());
@@ -308,7 +308,7 @@ impl Changes {
                 self.announce(index, at, kept.unwrap_or(value))?;
             }
             let former = &self.open[index].former.text;
-            for (at, value) in pointer::added(&wanted, &rehearsed, former) {
+            for (at, value) in object_path::added(&wanted, &rehearsed, former) {
                 self.announce(index, &at, &value)?;
             }
             if object::replace(&self.inner, object, (&now, &wanted))?.is_some() {
@@ -391,7 +391,10 @@ impl Changes {
         let Some(now) = now.filter(|now| now["metadata"]["uid"] == *entry.former.uid) else {
             return Ok(Some(foreign(GONE)));
         };
-        Ok(entry.given.keys().find_map(|at| entry.must_know(at, &Pointer::parse(at), &now).err()))
+        Ok(entry
+            .given
+            .keys()
+            .find_map(|at| entry.must_know(at, &ObjectPath::parse(at), &now).err()))
     }
 
     /// Puts everything back, the last object first, and returns the outcome for each.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::error::KubeError;
 use crate::inner::Inner;
-use crate::pointer;
+use crate::object_path;
 
 /// Stands for the API group and version of a node's kernel setting, which is not an object of the API server.
 const SYSCTL: &str = "sysctl";
@@ -60,7 +60,7 @@ impl ObjectRef {
     /// is within a list or a text, this is the whole list or text. If parents of the place are missing too, it is the
     /// outermost missing one, because custom resources keep empty parents.
     pub fn held(&self, object: &Value, at: &str) -> (String, Value) {
-        let (whole, _) = pointer::whole(at);
+        let (whole, _) = object_path::split_whole(at);
         let keeps_empty = self.group().contains('.')
             && !self.group().ends_with(".k8s.io")
             && whole.starts_with("/spec/");
@@ -71,9 +71,9 @@ impl ObjectRef {
             .map(|end| &whole[..end])
             .filter(|_| keeps_empty)
             .into_iter()
-            .find(|at| pointer::get(object, at).is_none());
+            .find(|at| object_path::get(object, at).is_none());
         let at = missing.unwrap_or(whole);
-        (at.to_owned(), pointer::get(object, at).cloned().unwrap_or_default())
+        (at.to_owned(), object_path::get(object, at).cloned().unwrap_or_default())
     }
 
     /// Returns the API group; empty for the core group.

@@ -14,9 +14,9 @@ use crate::commands::COMMAND;
 use crate::error::KubeError;
 use crate::health;
 use crate::inner::Inner;
+use crate::object_path::ObjectPath;
 use crate::object_ref::ObjectRef;
 use crate::pods;
-use crate::pointer::Pointer;
 use crate::refusals::Refusals;
 use crate::trouble;
 use crate::unplaced::{self, Unplaced};
@@ -94,7 +94,7 @@ impl Set {
     fn has(&self, given: &BTreeMap<String, Vec<Value>>) -> bool {
         let mut of_pods = given.iter().filter(|(at, _)| at.starts_with(TEMPLATE));
         of_pods.any(|(at, values)| {
-            Pointer::parse(at).get(&self.text).is_some_and(|value| values.contains(value))
+            ObjectPath::parse(at).get(&self.text).is_some_and(|value| values.contains(value))
         })
     }
 }
@@ -357,7 +357,7 @@ pub fn of_pods(
     object: &ObjectRef,
     at: &str,
 ) -> Result<Vec<(String, Option<Value>)>, KubeError> {
-    let pointer = Pointer::parse(at);
+    let pointer = ObjectPath::parse(at);
     Ok(running(&cluster.inner, object)?
         .into_iter()
         .map(|pod| {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{ATTEMPTS, Entry, ForeignChange, NOTHING, PutBack, object};
 use crate::error::KubeError;
 use crate::inner::Inner;
-use crate::pointer::{self, Pointer};
+use crate::object_path::{self, ObjectPath};
 use crate::workload;
 
 /// Returns true if two texts of an object are equal, apart from fields that the API server updates at every change.
@@ -37,7 +37,7 @@ impl Entry {
             .map(|(at, value)| {
                 let resolved = value
                     .as_ref()
-                    .map(|value| pointer::resolved(value, former))
+                    .map(|value| object_path::resolved(value, former))
                     .transpose()
                     .map_err(|missing| KubeError::Request {
                         doing: format!("cannot change {}", self.former.object),
@@ -58,17 +58,17 @@ impl Entry {
         let mut wanted = now.clone();
         let beside = self.given.keys().filter(|at| !self.asked.contains(*at));
         for at in beside.chain(values.keys()) {
-            let pointer = Pointer::parse(at);
+            let pointer = ObjectPath::parse(at);
             self.must_know(at, &pointer, now)?;
             pointer.put_back(&mut wanted, &self.former.text);
         }
         for (at, value) in values {
             let Some(value) = value else { continue };
             if value.is_null() {
-                Pointer::parse(at).remove(&mut wanted);
+                ObjectPath::parse(at).remove(&mut wanted);
                 continue;
             }
-            if !Pointer::parse(at).set(&mut wanted, value.clone()) {
+            if !ObjectPath::parse(at).set(&mut wanted, value.clone()) {
                 return Err(KubeError::Foreign {
                     object: self.former.object.to_string(),
                     what: format!("there is no place for {at}"),
@@ -82,7 +82,7 @@ impl Entry {
     pub(super) fn must_know(
         &self,
         at: &str,
-        pointer: &Pointer,
+        pointer: &ObjectPath,
         now: &Value,
     ) -> Result<(), KubeError> {
         match self.is_foreign(at, pointer, now) {
@@ -97,7 +97,7 @@ impl Entry {
         }
     }
 
-    fn is_foreign(&self, at: &str, pointer: &Pointer, now: &Value) -> Option<ForeignChange> {
+    fn is_foreign(&self, at: &str, pointer: &ObjectPath, now: &Value) -> Option<ForeignChange> {
         let (before, now) = (pointer.get(&self.former.text), pointer.get(now));
         let announced = self.given.get(at);
         let is_ours = match now {
@@ -112,10 +112,10 @@ impl Entry {
     }
 
     /// Returns true if weir has removed the value at a place.
-    fn is_taken(&self, pointer: &Pointer) -> bool {
-        self.given
-            .iter()
-            .any(|(at, values)| values.contains(&Value::Null) && Pointer::parse(at).takes(pointer))
+    fn is_taken(&self, pointer: &ObjectPath) -> bool {
+        self.given.iter().any(|(at, values)| {
+            values.contains(&Value::Null) && ObjectPath::parse(at).takes(pointer)
+        })
     }
 
     /// Puts the object back; a dry run only lists what would be put back.
@@ -169,7 +169,7 @@ impl Entry {
             };
             let mut wanted = now.clone();
             for at in self.given.keys() {
-                let pointer = Pointer::parse(at);
+                let pointer = ObjectPath::parse(at);
                 match self.is_foreign(at, &pointer, &now) {
                     Some(left) => became.left.push(left),
                     None if pointer.get(&now) != pointer.get(&self.former.text) => {

@@ -124,7 +124,8 @@ impl Instance {
         let records = sites.iter().filter_map(|(object, places)| {
             let before = changes.before(object)?;
             let values = places.iter().filter(|at| {
-                let is_of_pods = object.api == "apps/v1" && !weir_kube::whole(at).1.is_empty();
+                let is_of_pods =
+                    object.api == "apps/v1" && !weir_kube::split_whole(at).1.is_empty();
                 !is_of_pods
             });
             let record = ObjectRecord {

@@ -1,11 +1,11 @@
-//! A place in an object: a JSON pointer (RFC 6901), in which `[name=VALUE]` is the element of a list with that field. A
+//! A place in an object: written like a JSON pointer (RFC 6901), in which `[name=VALUE]` is the element of a list with that field. A
 //! number is the index of an existing element.
 
 use serde_json::{Map, Value, json};
 
 /// Splits a place before the first element of a list, or before the position within a text (behind `#`), since a merge
 /// patch (RFC 7396) cannot express anything within either. The second part is empty if the place is within neither.
-pub fn whole(at: &str) -> (&str, &str) {
+pub fn split_whole(at: &str) -> (&str, &str) {
     let end = at.find('#').unwrap_or(at.len());
     let mut from = 0;
     while let Some(found) = at[from..end].find('/') {
@@ -27,27 +27,27 @@ enum Step {
 
 /// A place in an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pointer(Vec<Step>);
+pub(crate) struct ObjectPath(Vec<Step>);
 
 /// Sets the value at a place, a pointer as for [`crate::Changes::set`], and creates missing parents. Returns false if
 /// another value is in the way.
-pub fn put(object: &mut Value, at: &str, value: Value) -> bool {
-    Pointer::parse(at).set(object, value)
+pub fn set_at(object: &mut Value, at: &str, value: Value) -> bool {
+    ObjectPath::parse(at).set(object, value)
 }
 
 /// Returns the value at a place.
 pub(crate) fn get<'v>(object: &'v Value, at: &str) -> Option<&'v Value> {
-    Pointer::parse(at).get(object)
+    ObjectPath::parse(at).get(object)
 }
 
 /// Removes the value at a place, a pointer as for [`crate::Changes::set`]. For a place within an element of a list, the
 /// whole element is removed, and with the last element the list, unless the list is `object` itself.
-pub fn take(object: &mut Value, at: &str) {
-    Pointer::parse(at).remove(object);
+pub fn remove_at(object: &mut Value, at: &str) {
+    ObjectPath::parse(at).remove(object);
 }
 
-impl Pointer {
-    pub(crate) fn parse(text: &str) -> Pointer {
+impl ObjectPath {
+    pub(crate) fn parse(text: &str) -> ObjectPath {
         let steps = text.split('/').skip(1).map(|word| {
             let key = word.replace("~1", "/").replace("~0", "~");
             let inside = key.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
@@ -56,7 +56,7 @@ impl Pointer {
                 None => Step::Key(key),
             }
         });
-        Pointer(steps.collect())
+        ObjectPath(steps.collect())
     }
 
     /// Returns the value at this place.
@@ -91,7 +91,7 @@ impl Pointer {
     }
 
     /// Returns true if a removal at this place also removes another place.
-    pub(crate) fn takes(&self, other: &Pointer) -> bool {
+    pub(crate) fn takes(&self, other: &ObjectPath) -> bool {
         other.0.starts_with(self.removed())
     }
 
@@ -239,7 +239,7 @@ const FROM: &str = "$from";
 pub(crate) fn resolved(value: &Value, object: &Value) -> Result<Value, String> {
     match value {
         Value::Object(map) => match map.get(FROM).and_then(Value::as_str) {
-            Some(at) => Pointer::parse(at).get(object).cloned().ok_or_else(|| at.to_owned()),
+            Some(at) => ObjectPath::parse(at).get(object).cloned().ok_or_else(|| at.to_owned()),
             None => map
                 .iter()
                 .map(|(key, value)| Ok((key.clone(), resolved(value, object)?)))
@@ -318,7 +318,7 @@ mod tests {
                 json!({"spec": {"routes": [{"services": []}, {}]}}),
             ),
         ] {
-            let (pointer, mut now) = (Pointer::parse(at), object.clone());
+            let (pointer, mut now) = (ObjectPath::parse(at), object.clone());
             let new = json!({"name": "weir-sysctls", "image": "y"});
             assert!(pointer.set(&mut now, new.clone()), "{at}");
             assert_eq!(pointer.get(&now), Some(&new), "{now}");
@@ -356,7 +356,7 @@ mod tests {
             if !list.is_null() {
                 object["spec"]["compressor"] = list;
             }
-            let (pointer, mut now) = (Pointer::parse(at), object.clone());
+            let (pointer, mut now) = (ObjectPath::parse(at), object.clone());
             pointer.remove(&mut now);
             assert_eq!(now["spec"], without);
             for _ in 0..2 {
@@ -366,7 +366,7 @@ mod tests {
             // And where it is set in between.
             pointer.remove(&mut now);
             assert!(pointer.set(&mut now, json!({"level": 1})));
-            let length = Pointer::parse("/spec/compressor/[type=Gzip]/minContentLength");
+            let length = ObjectPath::parse("/spec/compressor/[type=Gzip]/minContentLength");
             assert!(pointer.takes(&length));
             for pointer in [&pointer, &length] {
                 pointer.put_back(&mut now, &object);
@@ -384,7 +384,7 @@ mod tests {
             ("/data/a.yaml#/b/0", ("/data/a.yaml", "#/b/0")),
             ("/metadata/a.b~1c", ("/metadata/a.b~1c", "")),
         ] {
-            assert_eq!(whole(at), expected);
+            assert_eq!(split_whole(at), expected);
         }
     }
 
@@ -392,7 +392,7 @@ mod tests {
     fn defaults_beside_a_value_are_known() {
         let former = json!({"metadata": {}, "spec": {"targetRefs": []}});
         let mut sent = former.clone();
-        assert!(Pointer::parse("/spec/a~1b/most").set(&mut sent, json!(7)));
+        assert!(ObjectPath::parse("/spec/a~1b/most").set(&mut sent, json!(7)));
         let mut answer = sent.clone();
         answer["spec"]["a/b"]["pending"] = json!(1024);
         // Beside what was there before: somebody else's.
@@ -401,7 +401,7 @@ mod tests {
         let expected = [("/spec/a~1b/pending".to_owned(), json!(1024))];
         assert_eq!(added(&sent, &answer, &former), expected);
         for at in ["/spec/a~1b/pending", "/spec/a~1b/most"] {
-            Pointer::parse(at).put_back(&mut answer, &former);
+            ObjectPath::parse(at).put_back(&mut answer, &former);
         }
         assert_eq!(answer["spec"], json!({"targetRefs": [], "other": true}));
     }
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn what_others_have_added_stays() {
-        let (former, at) = (json!({}), Pointer::parse("/data/mine"));
+        let (former, at) = (json!({}), ObjectPath::parse("/data/mine"));
         let mut now = former.clone();
         assert!(at.set(&mut now, json!("1")));
         now["data"]["theirs"] = json!("2");
@@ -429,6 +429,6 @@ mod tests {
         // A text is in the way.
         let mut text = json!({"data": "text"});
         assert!(!at.set(&mut text, json!("1")));
-        assert!(!Pointer::parse("/list/1/a").set(&mut json!({"list": [{}]}), json!("1")));
+        assert!(!ObjectPath::parse("/list/1/a").set(&mut json!({"list": [{}]}), json!("1")));
     }
 }
