@@ -93,7 +93,7 @@ fn unread(found: &LimiterFindings) -> Option<String> {
 fn partly(found: &LimiterFindings) -> Option<String> {
     let (read, all) = found.evidence.read_of()?;
     let which = found.pods.as_deref().unwrap_or("hosts of the proxy");
-    Some(format!("{read} of {all} of the {which} could be read"))
+    Some(format!("{read} of {all} {which} could be read"))
 }
 
 /// Returns advice on which parameters to change, and how. Parameters of pods are attributed to `pods`.

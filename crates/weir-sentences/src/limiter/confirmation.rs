@@ -12,6 +12,23 @@ pub(super) fn name_reduced_resource(from: TakenFrom) -> &'static str {
     }
 }
 
+/// Formats a ratio to what was carried before: `24 % less`, `1 % more`.
+fn format_change(ratio: f64) -> String {
+    let percent = (100.0 * (ratio - 1.0)).round();
+    let direction = if percent > 0.0 { "more" } else { "less" };
+    format!("{:.0} % {direction}", percent.abs())
+}
+
+/// Formats an interval of such ratios, the higher one first: `20 to 27 %` if both are less, `3 % more to 2 % less`
+/// otherwise.
+fn format_changes(high: f64, low: f64) -> String {
+    if high <= 1.0 {
+        format!("{:.0} to {:.0} %", 100.0 * (1.0 - high), 100.0 * (1.0 - low))
+    } else {
+        format!("{} to {}", format_change(high), format_change(low))
+    }
+}
+
 /// Returns a sentence about an arm that had less of a resource: `Confirmed: with 25 % less of the proxy's CPU time it
 /// carries 24 % less (20 to 27 %).`
 fn describe_reduction(taken: Reduction, confirmation: &ConfirmationRecord) -> String {
@@ -19,8 +36,7 @@ fn describe_reduction(taken: Reduction, confirmation: &ConfirmationRecord) -> St
     let whose = name_reduced_resource(taken.from);
     let carries = match confirmation.ratio {
         Some((ratio, (low, high))) => {
-            let [less, least, most] = [ratio, high, low].map(|ratio| 100.0 * (1.0 - ratio));
-            format!("it carries {less:.0} % less ({least:.0} to {most:.0} %)")
+            format!("it carries {} ({})", format_change(ratio), format_changes(high, low))
         }
         None => "nothing is answered".to_owned(),
     };
