@@ -37,7 +37,7 @@ pub struct ConditionEvidence {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Behind {
+pub enum NextLimit {
     /// Another finding of the same judgement.
     Limiter(String),
     /// The resource with the highest use.
@@ -84,7 +84,7 @@ pub struct Finding {
     /// Findings of the same judgement that cause this one, or are named before it.
     pub after: Vec<String>,
     /// The next limit; only for the first finding.
-    pub behind: Option<Behind>,
+    pub behind: Option<NextLimit>,
     /// Reference that documents the mechanism.
     pub source: String,
     /// Identifiers of `weir doctor` findings that predict it.
@@ -94,7 +94,7 @@ pub struct Finding {
 /// A limiter that the evidence rules out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Ruled {
+pub struct RuledOut {
     /// Name of the limiter.
     pub limiter: String,
     /// Evidence against it.
@@ -133,7 +133,7 @@ pub struct Judgement {
     /// Limiters that the evidence shows, the most important first.
     pub findings: Vec<Finding>,
     /// Limiters that the evidence rules out, and why.
-    pub ruled_out: Vec<Ruled>,
+    pub ruled_out: Vec<RuledOut>,
     /// Limiters that could not be judged.
     pub unknown: Vec<Unknown>,
     /// Symptoms without a finding: they are contradicted, or too weak.
@@ -141,7 +141,7 @@ pub struct Judgement {
 }
 
 /// Result of a single rule.
-enum Row<'a> {
+enum RuleOutcome<'a> {
     Shows(&'a Rule, f64, Vec<ConditionEvidence>),
     /// All symptoms are present, but too weak, or contradicted.
     Doubted {
@@ -165,21 +165,21 @@ pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Ju
             continue;
         }
         for rule in rows {
-            match row(rule, rules, evidence) {
-                Row::Shows(rule, score, evidence) => {
+            match evaluate(rule, rules, evidence) {
+                RuleOutcome::Shows(rule, score, evidence) => {
                     if best.as_ref().is_none_or(|(_, other, _)| score > *other) {
                         best = Some((rule, score, evidence));
                     }
                 }
-                Row::Doubted { seen: more, why: reasons } => {
-                    add(&mut seen, more);
-                    add(&mut why, reasons);
+                RuleOutcome::Doubted { seen: more, why: reasons } => {
+                    add_new(&mut seen, more);
+                    add_new(&mut why, reasons);
                 }
-                Row::Refuted(reasons) => {
-                    add(&mut why, reasons);
+                RuleOutcome::Refuted(reasons) => {
+                    add_new(&mut why, reasons);
                     is_settled |= rule.settles;
                 }
-                Row::Unknown(names) => missing.extend(names),
+                RuleOutcome::Unknown(names) => missing.extend(names),
             }
         }
         if is_settled {
@@ -192,7 +192,7 @@ pub fn judge(evidence: &Evidence, rules: &Rules, proxy: Option<ProxyKind>) -> Ju
             None if !missing.is_empty() => {
                 unknown.push(Unknown { limiter: limiter.to_owned(), missing });
             }
-            None => ruled_out.push(Ruled { limiter: limiter.to_owned(), why }),
+            None => ruled_out.push(RuledOut { limiter: limiter.to_owned(), why }),
         }
     }
     let mut findings = in_order(shows, rules, evidence, proxy);
@@ -229,7 +229,8 @@ fn unjudged_before(
         .collect()
 }
 
-fn add(all: &mut Vec<ConditionEvidence>, more: Vec<ConditionEvidence>) {
+/// Adds evidence that is not in the list yet.
+fn add_new(all: &mut Vec<ConditionEvidence>, more: Vec<ConditionEvidence>) {
     for one in more {
         if !all.contains(&one) {
             all.push(one);
@@ -239,10 +240,10 @@ fn add(all: &mut Vec<ConditionEvidence>, more: Vec<ConditionEvidence>) {
 
 /// Evaluates one rule. A symptom known to be absent outweighs an unknown one. A symptom that is absent in the pods that
 /// could be read may be present in the others, so it is unknown.
-fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
+fn evaluate<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> RuleOutcome<'a> {
     let failed = select_conditions(&rule.symptoms, false, evidence);
     if !failed.is_empty() {
-        return Row::Refuted(show_all(&failed, evidence));
+        return RuleOutcome::Refuted(show_all(&failed, evidence));
     }
     let there = select_conditions(&rule.symptoms, true, evidence);
     if there.len() < rule.symptoms.len() {
@@ -257,16 +258,16 @@ fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
             let unknown = rule.symptoms.iter().filter(|one| one.holds(evidence).is_none());
             missing.extend(unknown.flat_map(Condition::quantities).cloned());
         }
-        return Row::Unknown(missing);
+        return RuleOutcome::Unknown(missing);
     }
     let contradicting = select_conditions(&rule.contradicts, true, evidence);
     let partly = contradicting.iter().map(|one| one.partly(evidence));
     let partly: Vec<Vec<String>> = partly.filter(|names| !names.is_empty()).collect();
     if !partly.is_empty() && partly.len() == contradicting.len() {
-        return Row::Unknown(partly.concat());
+        return RuleOutcome::Unknown(partly.concat());
     }
     if !contradicting.is_empty() {
-        return Row::Doubted {
+        return RuleOutcome::Doubted {
             seen: show_all(&there, evidence),
             why: show_all(&contradicting, evidence),
         };
@@ -277,12 +278,12 @@ fn row<'a>(rule: &'a Rule, rules: &Rules, evidence: &Evidence) -> Row<'a> {
     weight -= missed.iter().map(|one| one.against).sum::<f64>();
     let score = rule.prior + rules.shrink * weight;
     let mut all = show_all(&there, evidence);
-    add(&mut all, show_all(&supporting, evidence));
-    add(&mut all, show_all(&missed, evidence));
+    add_new(&mut all, show_all(&supporting, evidence));
+    add_new(&mut all, show_all(&missed, evidence));
     if score >= rules.shown_from {
-        Row::Shows(rule, score, all)
+        RuleOutcome::Shows(rule, score, all)
     } else {
-        Row::Doubted { why: show_all(&missed, evidence), seen: all }
+        RuleOutcome::Doubted { why: show_all(&missed, evidence), seen: all }
     }
 }
 
@@ -401,10 +402,10 @@ fn find_behind(
     ordered: &[(Vec<String>, Shows<'_>)],
     rules: &Rules,
     evidence: &Evidence,
-) -> Option<Behind> {
+) -> Option<NextLimit> {
     let (_, (first, _, _)) = ordered.first()?;
     if let Some((_, (next, _, _))) = ordered.iter().skip(1).find(|(after, _)| after.is_empty()) {
-        return Some(Behind::Limiter(next.limiter.value.clone()));
+        return Some(NextLimit::Limiter(next.limiter.value.clone()));
     }
     let used = rules.full.iter().filter(|(name, _)| !has_symptom(first, name)).filter_map(
         |(name, full)| {
@@ -417,7 +418,7 @@ fn find_behind(
     );
     let (quantity, used, at_rate) =
         used.reduce(|most, one| if one.1 > most.1 { one } else { most })?;
-    Some(Behind::Resource { quantity: quantity.clone(), used, at_rate })
+    Some(NextLimit::Resource { quantity: quantity.clone(), used, at_rate })
 }
 
 fn has_symptom(rule: &Rule, quantity: &str) -> bool {

@@ -29,7 +29,9 @@ pub use certainty::{Band, Certainty, Reliability};
 pub use error::DataError;
 pub use evidence::{Absent, Divisor, Evidence, Fact, Input};
 pub use growth::{Grown, growth};
-pub use judge::{Answer, Behind, ConditionEvidence, Finding, Judgement, Ruled, Unknown, judge};
+pub use judge::{
+    Answer, ConditionEvidence, Finding, Judgement, NextLimit, RuledOut, Unknown, judge,
+};
 pub use quantities::{Columns, Derivation, Keys, Quantities, Quantity, Resource, Take};
 pub use rules::{Bound, Condition, Rule, Rules, Turn, TurnDirection};
 pub use series::{Series, Worker, over_time, workers};

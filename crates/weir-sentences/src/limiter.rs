@@ -7,7 +7,7 @@ mod unjudged;
 use weir_analysis::findings::LimiterFindings;
 use weir_analysis::limiter::is_of_pods;
 use weir_limits::{
-    Absent, Answer, Behind, Certainty, Evidence, Finding, Quantities, Reliability, TurnDirection,
+    Absent, Answer, Certainty, Evidence, Finding, NextLimit, Quantities, Reliability, TurnDirection,
 };
 use weir_model::study::Arm;
 
@@ -42,7 +42,7 @@ pub fn describe(found: &LimiterFindings) -> String {
             let partly =
                 partly(found).map(|partly| format!("Only {partly}, and this speaks for these."));
             let rate = found.stretch.rate.unwrap_or_default();
-            let behind = first.behind.as_ref().and_then(|next| behind(next, rate));
+            let behind = first.behind.as_ref().and_then(|limit| describe_next(limit, rate));
             let parts = [Some(named), partly, advice, behind];
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
@@ -133,10 +133,10 @@ fn fill(sentence: &str, evidence: &Evidence) -> String {
 
 /// Returns a sentence about the next limit. Its rate is given only if it is above the requested rate: an overloaded arm
 /// completed less than that, and a rate in proportion to its completed rate says nothing.
-fn behind(behind: &Behind, requested: f64) -> Option<String> {
-    match behind {
-        Behind::Limiter(limiter) => Some(format!("The next limit: {}.", limiter_name(limiter))),
-        Behind::Resource { quantity, used, at_rate } if *used >= LEAST_USE => {
+fn describe_next(limit: &NextLimit, requested: f64) -> Option<String> {
+    match limit {
+        NextLimit::Limiter(limiter) => Some(format!("The next limit: {}.", limiter_name(limiter))),
+        NextLimit::Resource { quantity, used, at_rate } if *used >= LEAST_USE => {
             let means = &Quantities::builtin().get(quantity)?.means;
             let at = at_rate
                 .filter(|rate| *rate > requested)
@@ -147,7 +147,7 @@ fn behind(behind: &Behind, requested: f64) -> Option<String> {
                 at.unwrap_or_default()
             ))
         }
-        Behind::Resource { .. } => None,
+        NextLimit::Resource { .. } => None,
     }
 }
 

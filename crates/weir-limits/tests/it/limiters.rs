@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use weir_limits::{Answer, Behind, Evidence, Fact, Judgement, Quantities, Rules, judge};
+use weir_limits::{Answer, Evidence, Fact, Judgement, NextLimit, Quantities, Rules, judge};
 use weir_model::study::ProxyKind;
 use weir_model::study::ProxyKind::{Caddy, Envoy, Haproxy, Httpd, Nginx};
 
@@ -358,7 +358,7 @@ fn what_comes_next_is_projected_from_the_low_load() {
     let judgement = judged(Nginx, &["log_worker_connections=300"]);
     let finding = &judgement.findings[0];
     // 0.12 of the CPUs at 2,000/s and 0.6 at 10,000/s: full at 16,667/s.
-    let Some(Behind::Resource { quantity, used, at_rate: Some(at) }) = &finding.behind else {
+    let Some(NextLimit::Resource { quantity, used, at_rate: Some(at) }) = &finding.behind else {
         panic!("{:?}", finding.behind);
     };
     assert_eq!((quantity.as_str(), *used), ("cpu", 0.6));
@@ -366,5 +366,5 @@ fn what_comes_next_is_projected_from_the_low_load() {
     let says = "nginx logged {log_worker_connections} times that worker_connections are not enough";
     assert_eq!(finding.says, says);
     let both = judged(Nginx, &["log_worker_connections=300 memory_aborts=3"]);
-    assert_eq!(both.findings[0].behind, Some(Behind::Limiter("memory".to_owned())));
+    assert_eq!(both.findings[0].behind, Some(NextLimit::Limiter("memory".to_owned())));
 }

@@ -3,7 +3,7 @@
 use weir_analysis::findings::LimiterFindings;
 use weir_analysis::fixture;
 use weir_limits::{
-    Absent, Answer, Behind, Certainty, Fact, Finding, Role, Rules, TurnDirection, Unknown,
+    Absent, Answer, Certainty, Fact, Finding, NextLimit, Role, Rules, TurnDirection, Unknown,
 };
 use weir_model::limit::Limit;
 use weir_model::record::{CapacityEnd, ConfirmationRecord, Record};
@@ -62,12 +62,12 @@ fn with_turns(turns: &[(&str, TurnDirection)], pods: Option<&str>) -> String {
     describe(&limiter)
 }
 
-fn with_behind(behind: Behind) -> String {
+fn with_behind(behind: NextLimit) -> String {
     describe(&named(Finding { behind: Some(behind), ..finding("worker_connections") }))
 }
 
 fn next_resource(used: f64, at_rate: Option<f64>) -> String {
-    with_behind(Behind::Resource { quantity: "cpu_all".to_owned(), used, at_rate })
+    with_behind(NextLimit::Resource { quantity: "cpu_all".to_owned(), used, at_rate })
 }
 
 /// Marks the CPU time as read in one of two hosts.
@@ -122,7 +122,7 @@ pub(super) fn rows() -> Vec<Row> {
             with_turns(&[("cpu_limit", TurnDirection::Up), up], pods),
         ),
         ("What to do about it", what_to_do(&named(finding("cpu"))).expect("it has a finding")),
-        ("Another limiter comes next", with_behind(Behind::Limiter("accept_queue".to_owned()))),
+        ("Another limiter comes next", with_behind(NextLimit::Limiter("accept_queue".to_owned()))),
         ("A resource comes next, above the requested rate", next_resource(0.8, Some(4_800.0))),
         ("A resource comes next, below the requested rate", next_resource(0.8, Some(3_000.0))),
         ("A resource comes next, at a rate that is not known", next_resource(1.3, None)),
