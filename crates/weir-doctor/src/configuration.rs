@@ -85,11 +85,6 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Returns `FILE:LINE: DIRECTIVE`, as evidence.
-    pub fn evidence(&self) -> String {
-        format!("{}:{}: {}", self.file, self.line, self.words())
-    }
-
     /// Returns the directive without its block, for display.
     pub fn words(&self) -> String {
         let quoted = std::iter::once(&self.name)

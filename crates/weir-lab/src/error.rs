@@ -2,11 +2,9 @@
 
 use std::path::PathBuf;
 
-use weir_agent::ssh::SshError;
 use weir_agent::{AgentError, FailureKind};
 use weir_hosts::HostError;
 use weir_kube::KubeError;
-use weir_probe::ProbeError;
 use weir_proposers::MeasureError;
 use weir_record::RecordError;
 
@@ -145,18 +143,6 @@ impl From<KubeError> for LabError {
     }
 }
 
-impl From<ProbeError> for LabError {
-    fn from(error: ProbeError) -> LabError {
-        LabError::Host(error.into())
-    }
-}
-
-impl From<SshError> for LabError {
-    fn from(error: SshError) -> LabError {
-        LabError::Host(error.into())
-    }
-}
-
 impl LabError {
     /// Returns true if a server that weir did not start does not answer, or not as it should.
     fn is_of_a_server(&self) -> bool {
@@ -248,5 +234,20 @@ impl LabError {
             ),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_that_a_proposer_passes_on_are_themselves_again() {
+        let of_records = RecordError::NotARun("run".into());
+        assert!(matches!(LabError::from(MeasureError::from(of_records)), LabError::Record(_)));
+        let of_the_lab = MeasureError::from(LabError::Interrupted);
+        assert!(matches!(LabError::from(of_the_lab), LabError::Interrupted));
+        let of_others = MeasureError::from("the disk is gone");
+        assert!(matches!(LabError::from(of_others), LabError::Proposer(_)));
     }
 }

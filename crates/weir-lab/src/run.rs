@@ -63,7 +63,7 @@ fn fixed_plan(options: &Options) -> impl FnMut(&RunHeader, u32) -> Box<dyn Propo
         }
         let folder = options.folder.clone();
         let take_look = Box::new(move |load: &LoadSpec, look| {
-            let run = Run::read(&folder).map_err(Box::new)?;
+            let run = Run::read(&folder)?;
             Ok(weir_analysis::decide(&run, load, look))
         });
         let plan = Plan::new(&header.study, session, take_look);

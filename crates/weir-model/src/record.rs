@@ -48,7 +48,7 @@ pub use trial::{
 };
 
 /// Current format version of run folders.
-pub const FORMAT: &str = "weir-run/3";
+pub const FORMAT: &str = "weir-run/4";
 
 /// Header of a run, written first: the plan, the environment, and the version of weir.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,13 +5,14 @@ use weir_model::study::{Metric, Study};
 use weir_stats::verdict::LEAST_REPLICATES;
 
 use crate::names::metric_words;
+use crate::numbers;
 
 /// Returns the result of the check, as sentences.
 pub fn describe_alone(study: &Study, found: &AloneFindings) -> String {
     let AloneFindings { arm, against, .. } = found;
-    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
+    let confidence = numbers::level(study.objective.confidence);
     let ratios = format!(
-        "by {}, {arm} against {against} {} alone, {} side by side ({confidence} % intervals)",
+        "by {}, {arm} against {against} {} alone, {} side by side ({confidence} intervals)",
         metric_words(found.metric),
         format_ratio(found.alone),
         format_ratio(found.together)

@@ -204,9 +204,9 @@ fn describe_limit(study: &Study, limit: &LimitFindings) -> String {
     }
     let (low, high) = limit.interval_ns;
     let quantile = limit.metric.response_quantile().unwrap_or_default();
-    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
+    let confidence = numbers::level(study.objective.confidence);
     format!(
-        "{clause} (the {quantile} quantile of the response time is {} ms, {confidence} % interval {} to {})",
+        "{clause} (the {quantile} quantile of the response time is {} ms, {confidence} interval {} to {})",
         ms(limit.value_ns),
         ms(low),
         ms(high)
@@ -225,10 +225,12 @@ fn describe_comparisons(study: &Study, load: &LoadFindings, inert: &[InertArm]) 
     let mut parts: Vec<String> = Vec::new();
     let is_idle = load.idle.is_some();
     for (index, comparison) in shown.iter().enumerate() {
-        parts.push(describe_effect(study, comparison, index == 0, is_idle));
+        let is_first = shown[..index].iter().all(|c| is_unbounded(c));
+        parts.push(describe_effect(study, comparison, is_first, is_idle));
     }
     for (index, comparison) in others_shown.iter().enumerate() {
-        parts.push(proxies::describe_effect(study, comparison, index == 0, is_idle));
+        let is_first = others_shown[..index].iter().all(|c| is_unbounded(c));
+        parts.push(proxies::describe_effect(study, comparison, is_first, is_idle));
     }
     let qualifier = if shown.is_empty() { "" } else { "other " };
     let all_equivalent = select_changes(study, load, Verdict::Equivalent);
@@ -239,9 +241,9 @@ fn describe_comparisons(study: &Study, load: &LoadFindings, inert: &[InertArm]) 
     parts.extend(proxies::describe_no_difference(study, &others_equivalent));
     parts.extend(proxies::describe_no_difference(study, &others_open));
     if !equivalent.is_empty() {
-        let band = (study.objective.band * 1e4).round() / 1e2;
+        let band = numbers::level(study.objective.band);
         let (who, verb) = name_subject(&equivalent, qualifier, "makes", "make");
-        parts.push(format!("{who} {verb} no difference beyond {band} %"));
+        parts.push(format!("{who} {verb} no difference beyond {band}"));
     }
     if !open.is_empty() {
         let (who, verb) = name_subject(&open, qualifier, "makes", "make");
@@ -308,8 +310,8 @@ fn describe_effect(
     is_first: bool,
     is_idle: bool,
 ) -> String {
-    let Comparison { arm, ratio, .. } = comparison;
-    if let Some(text) = describe_unbounded(comparison) {
+    let Comparison { arm, against, ratio, .. } = comparison;
+    if let Some(text) = describe_unbounded(comparison, (arm, against)) {
         return text;
     }
     let interval = numbers::interval(comparison.interval);
@@ -329,19 +331,20 @@ fn describe_effect(
             format!("the 0.99 quantile of the response time {ratio:.2} times as long")
         }
     };
-    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
-    format!("{arm} makes {clause} ({confidence} % interval {interval})")
+    let confidence = numbers::level(study.objective.confidence);
+    format!("{arm} makes {clause} ({confidence} interval {interval})")
 }
 
 /// Returns a clause for two arms of which one typically has no figure, so that the ratio is unbounded; `None` for other
-/// arms.
-fn describe_unbounded(comparison: &Comparison) -> Option<String> {
+/// arms. `names` are those of the arm and of the one that it is compared with.
+fn describe_unbounded(comparison: &Comparison, names: (&str, &str)) -> Option<String> {
+    if !is_unbounded(comparison) {
+        return None;
+    }
     let is_time = comparison.metric.response_quantile().is_some();
-    let (silent, other) = match (comparison.ratio, is_time) {
-        (f64::INFINITY, true) | (0.0, false) => (&comparison.arm, &comparison.against),
-        (0.0, true) | (f64::INFINITY, false) => (&comparison.against, &comparison.arm),
-        _ => return None,
-    };
+    let (arm, against) = names;
+    let (silent, other) =
+        if (comparison.ratio == 0.0) == is_time { (against, arm) } else { (arm, against) };
     Some(if is_time {
         format!(
             "{silent} typically leaves too many requests unanswered, where {other} answers them"
@@ -349,6 +352,11 @@ fn describe_unbounded(comparison: &Comparison) -> Option<String> {
     } else {
         format!("{silent} typically answers nothing, where {other} does")
     })
+}
+
+/// Returns true if one of two arms typically has no figure.
+fn is_unbounded(comparison: &Comparison) -> bool {
+    comparison.ratio == 0.0 || comparison.ratio.is_infinite()
 }
 
 /// Returns the subject, by names or by number, and the verb that agrees with it.
@@ -380,9 +388,9 @@ fn describe_resolution(study: &Study, load: &LoadFindings) -> String {
         return "There is no change to compare.".to_owned();
     };
     let (low, high) = same.interval;
-    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
+    let confidence = numbers::level(study.objective.confidence);
     format!(
-        "Two equal arms came out at {:.3} times each other ({confidence} % interval {low:.3} to \
+        "Two equal arms came out at {:.3} times each other ({confidence} interval {low:.3} to \
          {high:.3}); a change is seen here from {:.1} % on.",
         same.ratio,
         same.minimum_detectable * 100.0

@@ -72,7 +72,7 @@ fn describe_p(comparison: &Comparison) -> String {
 
 /// Formats the equivalence band: `±2 %`.
 fn format_band(objective: &Objective) -> String {
-    format!("±{} %", (objective.band * 1e4).round() / 1e2)
+    format!("±{}", numbers::level(objective.band))
 }
 
 /// Returns a clause about two equal arms whose difference withdraws a claim.
@@ -108,12 +108,11 @@ fn describe_needed(needed: &Needed) -> String {
 /// Formats an additional time: `3 more minutes`, rounded up; in seconds up to one minute.
 fn format_longer(seconds: f64) -> String {
     let (count, unit) = if seconds > 60.0 {
-        ((seconds / 60.0).ceil(), "minute")
+        ((seconds / 60.0).ceil(), "more minute")
     } else {
-        (seconds.ceil().max(1.0), "second")
+        (seconds.ceil().max(1.0), "more second")
     };
-    let end = if count > 1.0 { "s" } else { "" };
-    format!("{count:.0} more {unit}{end}")
+    numbers::counted(count as u64, unit)
 }
 
 fn describe_caveat(comparison: &Comparison, caveat: &Caveat) -> String {

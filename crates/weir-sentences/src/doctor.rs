@@ -51,7 +51,7 @@ pub fn mechanism(problem: &Problem) -> String {
 pub fn demand(asked: LoadDemand) -> String {
     let mut parts = Vec::new();
     if let Some(connections) = asked.connections {
-        parts.push(format!("{} connections", count(connections)));
+        parts.push(counted(connections, "connection"));
     }
     if let Some(rate) = asked.rate {
         parts.push(format!("{} requests/s", rounded_rate(rate)));
@@ -128,7 +128,9 @@ pub fn reading(reading: &Reading) -> String {
         Reading::Counters => "TcpExt counters since boot".to_owned(),
         Reading::Listeners => "listeners (sock_diag)".to_owned(),
         Reading::ControlGroups => "control group limits".to_owned(),
-        Reading::SysctlFiles { assignments } => format!("sysctl files, {assignments} assignments"),
+        Reading::SysctlFiles { assignments } => {
+            format!("sysctl files, {}", counted(*assignments as u64, "assignment"))
+        }
         Reading::LimitsConf => "limits.conf files".to_owned(),
         Reading::Unit { name } => format!("the unit {name}"),
         Reading::Pods { namespace, context, pods } => {

@@ -4,6 +4,7 @@ use weir_analysis::findings::{GrowthFindings, Shape, UnknownGrowth};
 use weir_limits::{Absent, Divisor, Resource};
 use weir_stats::growth::{LEAST_LEVELS, LEAST_POINTS};
 
+use crate::limiter::describe_input;
 use crate::names::join_names;
 use crate::numbers::with_unit;
 
@@ -109,8 +110,7 @@ fn why_absent(absent: &Absent) -> String {
         Absent::WentBack(column) => format!("{column} went back within the window"),
         Absent::CameOrWent(table) => format!("rows of {table} came or went within the window"),
         Absent::Clock(table) => format!("the times of samples of {table} do not ascend"),
-        // Only figures of the proxy's own are lacking in any trial.
-        Absent::NotGiven(_) => "weir does not see the proxy's own".to_owned(),
+        Absent::NotGiven(input) => format!("weir does not see {}", describe_input(input)),
         Absent::OfNothing(divisor) => {
             let name = match divisor {
                 Divisor::Requests => "the number of requests",

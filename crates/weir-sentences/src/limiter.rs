@@ -14,6 +14,7 @@ use weir_model::study::Arm;
 use crate::numbers::with_unit;
 use confirmation::name_reduced_resource;
 
+pub(crate) use quantity::describe_input;
 pub use quantity::{
     describe_bound, describe_condition, describe_measure, describe_missing, describe_outcome,
     describe_quantity, format_value, is_flag,
@@ -48,8 +49,8 @@ pub fn describe(found: &LimiterFindings) -> String {
         }
         ([], Answer::DoNotKnow) => {
             let why = unread(found).unwrap_or_else(|| why_not(found));
-            let part = partly(found).map(|partly| format!(", as only {partly}"));
-            format!("What limits {arm} is not known: {why}{}.", part.unwrap_or_default())
+            let part = partly(found).map(|partly| format!(" Only {partly}."));
+            format!("What limits {arm} is not known: {why}.{}", part.unwrap_or_default())
         }
         ([], _) => {
             let rate = found.stretch.rate;

@@ -77,11 +77,19 @@ fn grouped(digits: &str) -> String {
     text
 }
 
+/// Formats a ratio: `1.02`, `∞`.
+pub(crate) fn ratio(value: f64) -> String {
+    if value.is_infinite() { "∞".to_owned() } else { format!("{value:.2}") }
+}
+
 /// Formats an interval of ratios: `1.02 to 1.05`, `0.98 to ∞`.
 pub(crate) fn interval((low, high): (f64, f64)) -> String {
-    let [low, high] =
-        [low, high].map(|end| if end.is_infinite() { "∞".to_owned() } else { format!("{end:.2}") });
-    format!("{low} to {high}")
+    format!("{} to {}", ratio(low), ratio(high))
+}
+
+/// Formats a confidence or a band in percent, without superfluous digits: `95 %`, `99.5 %`.
+pub(crate) fn level(share: f64) -> String {
+    format!("{} %", (share * 1e4).round() / 1e2)
 }
 
 /// Formats a value with its unit, to three digits: `93 %`, `1.2 ms`, `340/s`, `2.1 MB`.

@@ -47,8 +47,8 @@ fn describe_evidence(evidence: &PhaseEvidence) -> String {
         PhaseEvidence::TimeWait { before, after, local_ports } => {
             let ports = match local_ports {
                 Some(ports) => format!(
-                    "; it has {} local ports, and connect(2) tries those of one parity first, so half of them taken \
-                     is a search of all",
+                    "; it has {} local ports, and connect(2) tries those of one parity first, so once half are \
+                     taken it searches all of them",
                     numbers::count(*ports)
                 ),
                 None => String::new(),
@@ -63,7 +63,7 @@ fn describe_evidence(evidence: &PhaseEvidence) -> String {
             "connections to the origin server were {after:.2} for each request, {before:.2} before"
         ),
         PhaseEvidence::Reconnections { before, after } => format!(
-            "connections of the generator's opened again were {after:.2} for each request, {before:.2} before"
+            "the generator opened {after:.2} connections again for each request, {before:.2} before"
         ),
     }
 }

@@ -92,8 +92,8 @@ impl Ranked<'_> {
             .enumerate()
             .flat_map(|(index, a)| group[..index].iter().filter_map(|b| self.find_pair(a, b)));
         if pairs.all(|pair| pair.verdict == Verdict::Equivalent) {
-            let band = (self.study.objective.band * 1e4).round() / 1e2;
-            format!("are equal within {band} %")
+            let band = numbers::level(self.study.objective.band);
+            format!("are equal within {band}")
         } else {
             "cannot be told apart".to_owned()
         }
@@ -137,10 +137,10 @@ impl Ranked<'_> {
     /// Formats the ratio of a pair: `0.61 (95 % interval 0.58 to 0.64)`.
     fn format_ratio(&self, pair: &Comparison, with_confidence: bool) -> String {
         let ends = numbers::interval(pair.interval);
-        let confidence = (self.study.objective.confidence * 1e4).round() / 1e2;
+        let confidence = numbers::level(self.study.objective.confidence);
         let interval =
-            if with_confidence { format!("{confidence} % interval ") } else { String::new() };
-        format!("{:.2} ({interval}{ends})", pair.ratio)
+            if with_confidence { format!("{confidence} interval ") } else { String::new() };
+        format!("{} ({interval}{ends})", numbers::ratio(pair.ratio))
     }
 
     /// Lists the overlaps: "Caddy could not be told from nginx either, nor Envoy from Caddy".

@@ -18,16 +18,15 @@ pub fn describe_resting_arm(resting: &RestingArm) -> String {
             cpus * 100.0
         ),
         RestingActivity::ClosedConnections { connections, longest_rest_ns, timeout } => {
-            let (plural, they_were) =
-                if *connections == 1 { ("", "it was") } else { ("s", "they were") };
+            let they_were = if *connections == 1 { "it was" } else { "they were" };
             let timeout = match timeout {
                 Some((id, value)) => format!(" (its {id} is {value})"),
                 None => String::new(),
             };
             format!(
-                "The arm {arm} closed {} connection{plural} while it rested, for up to {:.1} s{timeout}, and \
+                "The arm {arm} closed {} while it rested, for up to {:.1} s{timeout}, and \
                  {they_were} opened again at once{other_arms}.",
-                numbers::count(*connections),
+                numbers::counted(*connections, "connection"),
                 *longest_rest_ns as f64 / 1e9
             )
         }

@@ -30,7 +30,7 @@ pub fn describe_surroundings(remark: &SurroundingsRemark) -> String {
             )
         }
         SurroundingsRemark::CrossedNodes { host, peer, proxy_nodes, peer_nodes } => format!(
-            "proxy and {peer} are at different NUMA nodes of {host} ({} and {}): all bytes between them cross",
+            "proxy and {peer} are at different NUMA nodes of {host} ({} and {}), and all bytes cross between these",
             list_nodes(proxy_nodes),
             list_nodes(peer_nodes)
         ),
@@ -43,7 +43,7 @@ pub fn describe_surroundings(remark: &SurroundingsRemark) -> String {
              some of its CPUs alone (use more queues, RPS, or separate CPUs)"
         ),
         SurroundingsRemark::FarCard { host, card, card_node, role, nodes } => format!(
-            "{card} is at NUMA node {card_node} of {host}, and the {role}'s CPUs are at {}: all its packets cross",
+            "{card} is at NUMA node {card_node} of {host}, and the {role}'s CPUs are at {}: all its packets cross between nodes",
             list_nodes(nodes)
         ),
         SurroundingsRemark::HeldUp { host, role, cpus, share, watched_ns } => format!(

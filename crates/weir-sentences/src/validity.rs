@@ -4,7 +4,7 @@ use weir_analysis::findings::CountedReason;
 use weir_model::load::{ErrorCount, LeftOut};
 use weir_model::record::{CrowdedCpus, HeldBack, LostNode, Observation, Peer, ValidityReason};
 
-use crate::numbers::{count, percent, rate, time};
+use crate::numbers::{self, count, percent, rate, time};
 
 /// Describes what speaks against a measurement: `the generator used 97 % of its CPU time`. If the reason has a subject,
 /// its name comes first.
@@ -19,9 +19,8 @@ pub fn describe(reason: &ValidityReason) -> String {
 /// Describes how many trials a reason concerns: `the worst of 3 of 960 trials`. The reason is about the worst of them.
 pub fn describe_frequency(counted: &CountedReason) -> String {
     let worst = if counted.trials > 1 { "the worst of " } else { "" };
-    let s = if counted.of == 1 { "" } else { "s" };
-    let [trials, all] = [counted.trials, counted.of].map(|trials| count(trials.into()));
-    format!("{worst}{trials} of {all} trial{s}")
+    let trials = count(counted.trials.into());
+    format!("{worst}{trials} of {}", numbers::counted(counted.of.into(), "trial"))
 }
 
 /// Describes a reason, with the number of trials that it concerns.
@@ -134,14 +133,14 @@ fn proxy_crowded(cpus: CrowdedCpus, share: f64) -> String {
 }
 
 fn proxy_not_limit(idle_share: f64, peer: Peer, peer_share: f64) -> String {
-    let peer = match peer {
-        Peer::Generator => "the generator",
-        Peer::Origin => "the origin",
-        Peer::GeneratorAndOrigin => "generator and origin together",
+    let (peer, owned) = match peer {
+        Peer::Generator => ("the generator", "its own"),
+        Peer::Origin => ("the origin", "its own"),
+        Peer::GeneratorAndOrigin => ("generator and origin together", "theirs"),
     };
     let [idle, used] = [idle_share, peer_share].map(percent);
     format!(
-        "the proxy was not the limit: its CPUs were idle {idle} of the time while {peer} used {used} of theirs"
+        "the proxy was not the limit: its CPUs were idle {idle} of the time while {peer} used {used} of {owned}"
     )
 }
 
@@ -189,8 +188,11 @@ fn dispatch_lag(quantile: f64, lag_ns: u64, response_ns: u64) -> String {
 }
 
 fn threads_crowded(threads: u64, cpus: u64) -> String {
-    let s = if cpus == 1 { "" } else { "s" };
-    format!("{} threads of the generator share {cpus} CPU{s} (-t)", count(threads))
+    format!(
+        "{} threads of the generator share {} (-t)",
+        count(threads),
+        numbers::counted(cpus, "CPU")
+    )
 }
 
 fn generator_busy(share: f64, is_open: bool) -> String {
@@ -234,9 +236,9 @@ fn generator_starved(starved: u64, receives: u64) -> String {
 }
 
 fn listen_overflows(on_host: u64, of_trial: u64) -> String {
-    let [on_host, of_trial] = [on_host, of_trial].map(count);
+    let (on_host, of_trial) = (numbers::counted(on_host, "connection"), count(of_trial));
     format!(
-        "{on_host} connections on this host found the listener's queue full and waited for a retransmission, up to \
+        "{on_host} on this host found the listener's queue full and waited for a retransmission, up to \
          {of_trial} of them this trial's (net.core.somaxconn, `backlog`)"
     )
 }

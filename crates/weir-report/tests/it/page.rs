@@ -34,7 +34,7 @@ fn everything_that_was_asked_for_is_there() {
         "the worst of 41 of 480 trials", "no effect here",
         "reads back the same as the baseline, although the study asks for proxy_buffering: on → off",
         "generator and origin share CPU 1", "net.ipv4.tcp_tw_reuse", "weir run study.yaml",
-        "0.1.0 (d878f56)", "weir-run/3", "one_at_a_time:",
+        "0.1.0 (d878f56)", "weir-run/4", "one_at_a_time:",
     ];
     markup::has_all(&page, &expected);
 }

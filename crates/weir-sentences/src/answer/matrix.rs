@@ -74,14 +74,14 @@ fn describe_error_control(study: &Study, cells: &[&LoadFindings]) -> String {
     if !claims_any {
         return String::new();
     }
-    let error = ((1.0 - study.objective.confidence) * 1e4).round() / 1e2;
+    let error = numbers::level(1.0 - study.objective.confidence);
     match study.until {
         Until::Planned => format!(
-            " Of the loads called better or worse, at most {error} % are so by chance, on average (Benjamini-Hochberg)."
+            " Of the loads called better or worse, at most {error} are so by chance, on average (Benjamini-Hochberg)."
         ),
         Until::Decided => {
             format!(
-                " That any load is called better or worse by chance has a probability of {error} % at most."
+                " That any load is called better or worse by chance has a probability of {error} at most."
             )
         }
     }
@@ -89,16 +89,16 @@ fn describe_error_control(study: &Study, cells: &[&LoadFindings]) -> String {
 
 /// Returns "better on average (1.05 times, 95 % interval 1.04 to 1.06)".
 fn describe_average(study: &Study, pooled: &PooledArm) -> String {
-    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
-    let band = (study.objective.band * 1e4).round() / 1e2;
+    let confidence = numbers::level(study.objective.confidence);
+    let band = numbers::level(study.objective.band);
     let verdict = match pooled.verdict {
         Verdict::Better => "better".to_owned(),
         Verdict::Worse => "worse".to_owned(),
-        Verdict::Equivalent => format!("no difference beyond {band} %"),
+        Verdict::Equivalent => format!("no difference beyond {band}"),
         Verdict::Inconclusive | Verdict::Invalid => "no difference that could be shown".to_owned(),
     };
     format!(
-        "{verdict} on average ({:.2} times, {confidence} % interval {})",
+        "{verdict} on average ({:.2} times, {confidence} interval {})",
         pooled.ratio,
         numbers::interval(pooled.interval)
     )
@@ -122,16 +122,16 @@ fn describe_arm(
     let equivalent = count_with(&comparisons, Verdict::Equivalent);
     let open = count_with(&comparisons, Verdict::Inconclusive);
     let invalid = count_with(&comparisons, Verdict::Invalid) + unusable;
-    let band = (study.objective.band * 1e4).round() / 1e2;
+    let band = numbers::level(study.objective.band);
     let without =
         Some(usable.iter().filter(|cell| cell.ineffective_of(&arm.name).next().is_some()).count())
             .filter(|count| *count > 0);
     let parts: Vec<String> = [
         pooled.map(|pooled| describe_average(study, pooled)),
-        without.map(|count| format!("without its effect in {count}")),
+        without.map(|count| format!("did not take effect in {count}")),
         describe_shown(&comparisons, Verdict::Better, "better"),
         describe_shown(&comparisons, Verdict::Worse, "worse"),
-        (equivalent > 0).then(|| format!("no difference beyond {band} % in {equivalent}")),
+        (equivalent > 0).then(|| format!("no difference beyond {band} in {equivalent}")),
         (open > 0).then(|| format!("no difference that could be shown in {open}")),
         (invalid > 0).then(|| format!("no valid figures in {invalid}")),
     ]

@@ -5,7 +5,7 @@ use weir_analysis::findings::{Comparison, LoadFindings, Verdict};
 use weir_model::study::{Metric, Study};
 
 use crate::names::{arm, capitalize, join_names};
-use crate::ranking;
+use crate::{numbers, ranking};
 
 /// Ranks the arms in a sentence if the study compares every pair; `None` in other studies.
 pub(super) fn describe_ranking(study: &Study, load: &LoadFindings) -> Option<String> {
@@ -21,8 +21,12 @@ pub(super) fn describe_effect(
     is_first: bool,
     is_idle: bool,
 ) -> String {
-    let Comparison { ratio, interval: (low, high), .. } = comparison;
     let (subject, other) = name_arms(study, comparison);
+    if let Some(text) = super::describe_unbounded(comparison, (&subject, &other)) {
+        return text;
+    }
+    let ratio = comparison.ratio;
+    let interval = numbers::interval(comparison.interval);
     let clause = match comparison.metric {
         Metric::Rate if is_idle => format!("answers {ratio:.2} times as many requests as {other}"),
         Metric::Rate => format!("carries {ratio:.2} times as much as {other}"),
@@ -31,17 +35,19 @@ pub(super) fn describe_effect(
             format!("spends {ratio:.2} times the CPU time of {other} on a request")
         }
         Metric::ResponseP50 => {
-            format!("has a median response time {ratio:.2} times as long as {other}")
+            format!("has a median response time {ratio:.2} times as long as that of {other}")
         }
         Metric::ResponseP99 => {
-            format!("has a 0.99 quantile of the response time {ratio:.2} times as long as {other}")
+            format!(
+                "has a 0.99 quantile of the response time {ratio:.2} times as long as that of {other}"
+            )
         }
     };
-    let confidence = (study.objective.confidence * 1e4).round() / 1e2;
+    let confidence = numbers::level(study.objective.confidence);
     if is_first {
-        format!("{subject} {clause} ({confidence} % interval {low:.2} to {high:.2})")
+        format!("{subject} {clause} ({confidence} interval {interval})")
     } else {
-        format!("{subject} {clause} ({low:.2} to {high:.2})")
+        format!("{subject} {clause} ({interval})")
     }
 }
 
@@ -54,9 +60,9 @@ pub(super) fn describe_no_difference(study: &Study, comparisons: &[&Comparison])
     let subject = join_names(&names);
     Some(match first.verdict {
         Verdict::Equivalent => {
-            let band = (study.objective.band * 1e4).round() / 1e2;
+            let band = numbers::level(study.objective.band);
             let verb = if comparisons.len() == 1 { "does" } else { "do" };
-            format!("{subject} {verb} not differ from {other} beyond {band} %")
+            format!("{subject} {verb} not differ from {other} beyond {band}")
         }
         _ => format!("{subject} could not be told from {other}"),
     })

@@ -47,8 +47,8 @@ pub(super) fn mechanism(problem: &AdviceProblem) -> &'static str {
         }
         AdviceProblem::TwReuseAdvice { .. } => {
             "A new outgoing connection may take over a tuple in TIME_WAIT when timestamps show \
-             that it is safe. Connections from clients are not touched. The default, 2, does it on \
-             loopback."
+             that it is safe. Connections from clients are not touched. The default, 2, does it \
+             only on loopback."
         }
         AdviceProblem::SocketBuffersInert => {
             "The maxima limit what a program requests by SO_RCVBUF and SO_SNDBUF. nginx requests \

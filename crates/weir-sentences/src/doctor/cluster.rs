@@ -95,7 +95,7 @@ pub(super) fn mechanism(problem: &ClusterProblem) -> &'static str {
         }
         ClusterProblem::VerticallyAutoscaled { .. } => {
             "It evicts pods, or resizes them, as soon as a load changes what it recommends: \
-             connections are lost in a trial, and the pods afterwards are others."
+             connections are lost in a trial, and the pods are replaced."
         }
         ClusterProblem::NoDisruptionBudget { .. } => {
             "Whoever drains a node, as autoscalers of nodes do when a load ends, evicts its pods; \
@@ -133,7 +133,7 @@ pub(super) fn evidence(evidence: &ClusterEvidence) -> String {
             format!("its security context: {}", list.join(", "))
         }
         ClusterEvidence::AllowedSysctls { node, allowed } if allowed.is_empty() => {
-            format!("the kubelet of node {node} allows no others than the safe ones")
+            format!("the kubelet of node {node} allows only the safe sysctls")
         }
         ClusterEvidence::AllowedSysctls { node, allowed } => format!(
             "the kubelet of node {node} allows besides the safe ones: {}",
@@ -156,7 +156,7 @@ pub(super) fn evidence(evidence: &ClusterEvidence) -> String {
             format!("{}; its CPUs could not be read in it", cpu_manager(pod, node, policy))
         }
         ClusterEvidence::KilledForMemory { pod } => {
-            format!("pod {pod}: its last end was OOMKilled")
+            format!("pod {pod}: was last terminated as OOMKilled")
         }
         ClusterEvidence::MemoryLimit { bytes } => {
             format!("limits.memory {} MiB", count(bytes >> 20))
@@ -168,7 +168,7 @@ pub(super) fn evidence(evidence: &ClusterEvidence) -> String {
             format!("VerticalPodAutoscaler {name}: updateMode {mode}")
         }
         ClusterEvidence::NoBudget { namespace, pods } => format!(
-            "no PodDisruptionBudget of namespace {namespace} is about its {}",
+            "no PodDisruptionBudget of namespace {namespace} covers its {}",
             counted(*pods as u64, "pod")
         ),
         ClusterEvidence::Budget { name } => {

@@ -39,7 +39,8 @@ fn of_file(evidence: &FileEvidence) -> String {
         }
         FileEvidence::BehindKeepalive(line) => format!("{}, behind `keepalive`", place(line)),
         FileEvidence::FurtherPlaces { places } => {
-            format!("and {places} more places that pass requests on")
+            let verb = if *places == 1 { "passes" } else { "pass" };
+            format!("and {} that {verb} requests on", counted(*places as u64, "more place"))
         }
         FileEvidence::UnknownVersion => {
             "nginx's version is not known: taken to be before 1.29.7".to_owned()

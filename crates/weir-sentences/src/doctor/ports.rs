@@ -2,6 +2,7 @@
 
 use weir_doctor::PortProblem;
 
+use crate::names::join_names;
 use crate::numbers::{count, rounded_rate};
 
 pub(super) fn title(problem: &PortProblem) -> String {
@@ -18,8 +19,9 @@ pub(super) fn title(problem: &PortProblem) -> String {
         ),
         PortProblem::ListenPortInRange { ports } => {
             let ports: Vec<String> = ports.iter().map(u64::to_string).collect();
-            let list = ports.join(", ");
-            format!("port {list} may be taken by an outgoing connection while nginx restarts")
+            let noun = if ports.len() == 1 { "port" } else { "ports" };
+            let list = join_names(&ports);
+            format!("{noun} {list} may be taken by an outgoing connection while nginx restarts")
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use weir_doctor::QueueProblem;
 
-use crate::numbers::{count, rounded_rate};
+use crate::numbers::{count, counted, rounded_rate};
 
 pub(super) fn title(problem: &QueueProblem) -> String {
     match problem {
@@ -34,13 +34,16 @@ pub(super) fn title(problem: &QueueProblem) -> String {
             count(*queue)
         ),
         QueueProblem::ListenOverflows { overflows } => {
-            format!("{} connections have found an accept queue full since boot", count(*overflows))
+            let verb = if *overflows == 1 { "has" } else { "have" };
+            let connections = counted(*overflows, "connection");
+            format!("{connections} {verb} found an accept queue full since boot")
         }
         QueueProblem::SynQueueDrops { dropped: 0 } => {
             "SYN cookies are off: a full SYN queue drops connections".to_owned()
         }
         QueueProblem::SynQueueDrops { dropped } => {
-            format!("{} SYNs have been dropped by a full SYN queue", count(*dropped))
+            let verb = if *dropped == 1 { "has" } else { "have" };
+            format!("{} {verb} been dropped by a full SYN queue", counted(*dropped, "SYN"))
         }
         QueueProblem::AbortOnOverflow => {
             "clients that find the accept queue full are reset at once".to_owned()

@@ -18,7 +18,7 @@ pub(super) fn title(problem: &TableProblem) -> String {
             format!("TIME_WAIT is cut short above {} sockets", count(*sockets))
         }
         TableProblem::TcpMem { pages, needed, clients } if needed > pages => format!(
-            "all TCP sockets together may buffer {} pages, {} clients need at least {}",
+            "all TCP sockets together may buffer {} pages; {} clients need at least {}",
             count(*pages),
             count(*clients),
             count(*needed)

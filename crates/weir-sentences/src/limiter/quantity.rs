@@ -93,17 +93,17 @@ fn why_absent(absent: &Absent) -> String {
         Absent::WentBack(_) => "its counter was reset meanwhile".to_owned(),
         Absent::CameOrWent(_) => "processes, threads or devices came or went meanwhile".to_owned(),
         Absent::Clock(_) => "the times of its samples do not ascend".to_owned(),
-        Absent::NotGiven(what) => format!("not known: {}", input(what)),
+        Absent::NotGiven(what) => format!("not known: {}", describe_input(what)),
         Absent::OfNothing(what) => format!("zero: {}", divisor(what)),
     }
 }
 
 /// Returns the name of a datum of a trial.
-fn input(input: &Input) -> String {
+pub(crate) fn describe_input(input: &Input) -> String {
     match input {
         Input::Figure(known) => figure(*known).to_owned(),
         Input::Quantity(name) => describe_quantity(name),
-        Input::Setting(ids) => ids.join(" or ").replace('_', " "),
+        Input::Setting(ids) => ids.join(" or "),
         Input::Errors => "its errors".to_owned(),
         Input::ResponseTimes => "its response times".to_owned(),
     }
@@ -114,7 +114,7 @@ fn divisor(divisor: &Divisor) -> String {
     match divisor {
         Divisor::Requests => "the number of requests".to_owned(),
         Divisor::Quantity(name) => describe_quantity(name),
-        Divisor::Columns(columns) => columns.replace('_', " "),
+        Divisor::Columns(columns) => columns.clone(),
     }
 }
 

@@ -83,9 +83,9 @@ fn folders_that_hold_no_run() {
         .call("report temporary")
         .refused_in_a_line(&["temporary is not a run folder: it has no run.json"]);
     fs::create_dir(sandbox.path("future")).unwrap();
-    sandbox.write("future/run.json", r#"{"format": "weir-run/4", "everything": "else"}"#);
+    sandbox.write("future/run.json", r#"{"format": "weir-run/5", "everything": "else"}"#);
     sandbox.call("report future").refused_in_a_line(&[
-        "future/run.json has format `weir-run/4`; this weir reads `weir-run/3`",
+        "future/run.json has format `weir-run/5`; this weir reads `weir-run/4`",
         "\nhint: ",
     ]);
     sandbox.write("future/run.json", "not json");

@@ -68,6 +68,10 @@ fn without_bound() -> Vec<Row> {
     let never = f64::INFINITY;
     vec![
         ("A change that answers nothing", of_metric(Metric::Rate, Worse, 0.0)),
+        (
+            "A change beside one that answers nothing",
+            of_changes(&[("keepalive", Worse, 0.0), ("gzip", Worse, 0.7)]),
+        ),
         ("A baseline that answers nothing", of_metric(Metric::Rate, Better, never)),
         ("A change too slow to answer", of_metric(Metric::ResponseP99, Worse, never)),
         ("A baseline too slow to answer", of_metric(Metric::ResponseP99, Better, 0.0)),
