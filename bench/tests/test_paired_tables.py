@@ -132,11 +132,11 @@ class Whole(unittest.TestCase):
         self.assertIn("| restarts 3 s", tables.markdown(document(lone)))
 
     def test_why_something_was_left_out_is_said(self):
-        odd = in_slices(0, blocks_used=17, invalid=["proxy-steal: 45 %"])
+        odd = in_slices(0, blocks_used=17, invalid=["proxy-steal: share 0.45"])
         odd["metrics"]["rate"] = {"n": 0, "estimate": None, "low": None, "high": None,
                                   "because": "nothing measured"}
         text = tables.markdown(document([odd]))
-        self.assertIn("- slices: round 0, 3 of 20 blocks not used: proxy-steal: 45 %", text)
+        self.assertIn("- slices: round 0, 3 of 20 blocks not used: proxy-steal: share 0.45", text)
         self.assertIn("- slices: round 0, completed rate: nothing measured", text)
 
     def test_another_network_is_said(self):

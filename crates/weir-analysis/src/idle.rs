@@ -64,20 +64,20 @@ impl Idle {
         self.is_of_all().then_some(self.load)
     }
 
-    /// Withdraws the equivalence of two idle arms: they carry the same because their connections allow no more. Adds the
-    /// explanation to the reason for two idle arms that differ.
+    /// Withdraws the equivalence of two idle arms: they carry the same because their connections allow no more. Adds
+    /// the explanation to the reason for two idle arms that differ.
     pub(crate) fn doubt(&self, data: &LoadData<'_>, comparison: &mut Comparison) {
         let both_idle = [&comparison.arm, &comparison.against].into_iter().all(|name| {
             let index = data.study.arms.iter().position(|arm| arm.name == *name);
             index.is_some_and(|index| self.arms[index])
         });
-        // Where it is so of every arm, the load has the figures.
-        let figures = (!self.is_of_all()).then(|| self.load.clone());
         let is_rate = matches!(comparison.metric, Metric::Rate | Metric::ReceivedBytes);
         let is_valid = comparison.verdict != Verdict::Invalid;
         if !is_rate || !is_valid || !both_idle {
             return;
         }
+        // If every arm was idle, the load has the figures.
+        let figures = (!self.is_of_all()).then(|| self.load.clone());
         if comparison.verdict == Verdict::Equivalent {
             comparison.verdict = Verdict::Inconclusive;
             comparison.because = Basis::ConnectionsLimit(figures).into();

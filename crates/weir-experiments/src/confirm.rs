@@ -23,6 +23,7 @@ use weir_model::study::{
 };
 use weir_parameters::{Scope, Severity, Unsaid};
 use weir_record::{RecordError, Run, RunWriter};
+use weir_sentences::limiter::limiter_name;
 use weir_study::Confirmation;
 
 /// Most parameters to change, each in an arm of its own.
@@ -193,7 +194,7 @@ impl Trial<'_> {
             study,
             arm,
             load,
-            question: format!("Does {} limit {}?", self.first.limiter.replace('_', " "), arm.name),
+            question: format!("Does {} limit {}?", limiter_name(&self.first.limiter), arm.name),
             changes,
             taken: reduction,
             keeps_load,

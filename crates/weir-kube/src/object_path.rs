@@ -1,5 +1,5 @@
-//! A place in an object: written like a JSON pointer (RFC 6901), in which `[name=VALUE]` is the element of a list with that field. A
-//! number is the index of an existing element.
+//! A place in an object: written like a JSON pointer (RFC 6901), in which `[name=VALUE]` is the element of a list with
+//! that field. A number is the index of an existing element.
 
 use serde_json::{Map, Value, json};
 

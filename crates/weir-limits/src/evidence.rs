@@ -38,7 +38,7 @@ pub enum Absent {
         /// The sampler's reason.
         why: String,
     },
-    /// No sample of the window has a value of this column (`table.column`).
+    /// No sample of the window has a value of this column (`table.column`, or `table.column+column` of a sum).
     NotSampled(String),
     /// Only one sample of the window has this column, and two are needed for a difference.
     SampledOnce(String),

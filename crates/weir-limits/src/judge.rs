@@ -61,7 +61,7 @@ pub struct Finding {
     /// Role whose resource it is.
     pub role: Role,
     /// Description by the rule, a sentence without its full stop. Names of quantities in braces stand for their values
-    /// in the evidence.
+    /// in `evidence.quantities` of the limiter's findings.
     pub says: String,
     /// Advice by the rule on how to remove the limit.
     #[serde(rename = "do")]

@@ -3,14 +3,14 @@
 //! ```text
 //! RunHeader, study text, records, Findings ──► view ──► tree ──► render: terminal | markdown | html
 //! LoadReport ──────────────────────────────► load ──►   │                                (with svg)
-//!                                                 every text is
-//!                                                 formatted here, once
+//!                                  sentences of weir-sentences and all
+//!                                  other texts are put in here, once
 //! ```
 //!
 //! The tree is filled once. The renderers contain no arithmetic and no number formats of their own, so the outputs
 //! cannot disagree, and they know nothing of studies and metrics. Nothing here reads a file, a clock or a process: the
 //! same input gives the same bytes, even years later. Names come from a user's file. Escaping them, masking secrets and
-//! replacing control characters ([`foreign`]) happens in the renderers only.
+//! replacing control characters ([`secrets`]) happens in the renderers only.
 
 pub mod csv;
 pub mod doctor;

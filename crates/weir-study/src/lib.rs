@@ -1,4 +1,5 @@
-//! Study files: parsing, checks with line and column, expansion to arms.
+//! Studies: those of files (parsing, checks with line and column, expansion to arms), of a URL (`server`) and of a
+//! confirmation (`confirmation`).
 //!
 //! A study is YAML that people write (docs/study.md). All errors in it are found in one pass and reported with file,
 //! line, column, the offending text, a hint and the nearest valid name, before anything is started. Serde stops at the

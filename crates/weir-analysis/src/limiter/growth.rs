@@ -137,15 +137,11 @@ impl Grower<'_> {
             in_turns: self.in_turns,
             resources: sorted(resources.collect()),
         };
-        let known_resources: Vec<Resource> =
-            findings.known().iter().map(|growth| growth.resource).collect();
         let missed: Vec<String> =
             find_missed(&findings).iter().map(|growth| growth.quantity.clone()).collect();
-        findings.resources.retain(|growth| {
-            let is_known = growth.shape != Shape::Unknown;
-            is_known
-                || !known_resources.contains(&growth.resource) && missed.contains(&growth.quantity)
-        });
+        findings
+            .resources
+            .retain(|growth| growth.shape != Shape::Unknown || missed.contains(&growth.quantity));
         Some(findings)
     }
 

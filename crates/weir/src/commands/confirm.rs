@@ -19,11 +19,11 @@ use crate::progress::Reporter;
 use crate::terminal;
 
 /// Runs trials without showing their progress.
-struct QuietRunner {
+struct ConfirmationRunner {
     is_quiet: bool,
 }
 
-impl TrialRunner for QuietRunner {
+impl TrialRunner for ConfirmationRunner {
     type Error = Failure;
 
     fn announce(&mut self, arm: &str, study: &Study) {
@@ -63,7 +63,8 @@ pub(super) fn read(
     let Some(options) = options.filter(|_| summary.outcome == Outcome::Complete) else {
         return Ok((run, findings));
     };
-    let confirmed = run_confirmations(&run, &findings, options, &mut QuietRunner { is_quiet });
+    let confirmed =
+        run_confirmations(&run, &findings, options, &mut ConfirmationRunner { is_quiet });
     confirmed.map_err(|error| match error {
         ConfirmError::Trial(failure) => failure,
         ConfirmError::Record(error) => Failure::failed(error),
