@@ -35,15 +35,15 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Barrier {
     /// Position of the demand: index of the file, and byte offset in its text.
-    pub(crate) at: (usize, usize),
+    pub at: (usize, usize),
     /// Description of the demand, as a clause.
-    pub(crate) what: String,
-    pub(crate) hint: &'static str,
+    pub what: String,
+    pub hint: &'static str,
 }
 
 impl Barrier {
     /// Returns the barrier for a demanded client certificate; `says` is the setting that demands it.
-    pub(crate) fn certificate(at: (usize, usize), says: &str) -> Barrier {
+    pub fn certificate(at: (usize, usize), says: &str) -> Barrier {
         Barrier {
             at,
             what: format!("clients have to show a certificate (`{says}`), and the load has none"),
@@ -52,7 +52,7 @@ impl Barrier {
     }
 
     /// Returns the barrier for a server that speaks HTTP/2 only; `says` is the setting responsible.
-    pub(crate) fn http2(at: (usize, usize), says: &str) -> Barrier {
+    pub fn http2(at: (usize, usize), says: &str) -> Barrier {
         Barrier {
             at,
             what: format!("it speaks only HTTP/2 (`{says}`), and loads speak HTTP/1.1"),
@@ -62,7 +62,7 @@ impl Barrier {
     }
 
     /// Returns the barrier for TLS that `by` passes on undecrypted.
-    pub(crate) fn sealed(at: (usize, usize), by: &str) -> Barrier {
+    pub fn sealed(at: (usize, usize), by: &str) -> Barrier {
         Barrier {
             at,
             what: format!(
@@ -75,7 +75,7 @@ impl Barrier {
 
 impl Answer {
     /// Returns the answer for a status that a configuration sets.
-    pub(crate) fn of_status(status: u16) -> Answer {
+    pub fn of_status(status: u16) -> Answer {
         match status {
             200..=299 => Answer::Fixed(status),
             300..=399 => Answer::Redirects,
@@ -86,7 +86,7 @@ impl Answer {
 
     /// Returns how well the answer suits a load that names no port: the lower the better. None if it does not suit at
     /// all.
-    pub(crate) fn rank(&self, files: bool) -> Option<u8> {
+    pub fn rank(&self, files: bool) -> Option<u8> {
         match self {
             Answer::Passes => Some(u8::from(files)),
             Answer::Files => Some(u8::from(!files)),

@@ -58,23 +58,23 @@ pub struct Spot {
 }
 
 /// A listener with the properties by which one is chosen among all.
-pub(crate) struct ListenerCandidate {
-    pub(crate) listener: Listener,
+pub struct ListenerCandidate {
+    pub listener: Listener,
     /// Position: index of the file, and byte offset in its text.
-    pub(crate) at: (usize, usize),
+    pub at: (usize, usize),
     /// Last port of a range of ports; None for a single port.
-    pub(crate) last_port: Option<u16>,
+    pub last_port: Option<u16>,
     /// Number of the group that the listener belongs to, such as a server; a load may get another listener of its
     /// group.
-    pub(crate) group: usize,
+    pub group: usize,
     /// Index of the first listener that shares its socket: its own, or a lower one.
-    pub(crate) first: usize,
+    pub first: usize,
     /// True if the listener is of no use for HTTP over TCP.
-    pub(crate) is_udp: bool,
+    pub is_udp: bool,
     /// True if the part behind the listener speaks TLS, so that loads may ask with TLS or in clear.
-    pub(crate) is_either: bool,
+    pub is_either: bool,
     /// True if clients reach the listener only through another one.
-    pub(crate) is_inner: bool,
+    pub is_inner: bool,
 }
 
 impl ListenerCandidate {
@@ -82,7 +82,7 @@ impl ListenerCandidate {
         !self.is_udp && (self.is_either || self.listener.tls == tls)
     }
 
-    pub(crate) fn has_port(&self, wanted: u16) -> bool {
+    pub fn has_port(&self, wanted: u16) -> bool {
         let first = self.listener.port;
         first.is_some_and(|first| (first..=self.last_port.unwrap_or(first)).contains(&wanted))
     }
@@ -100,36 +100,36 @@ impl ListenerCandidate {
 
 /// A request as a proxy sees it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Request<'a> {
+pub struct Request<'a> {
     /// Server name in the TLS handshake; None in clear.
-    pub(crate) server_name: Option<&'a str>,
+    pub server_name: Option<&'a str>,
     /// Value of the Host field.
-    pub(crate) authority: &'a str,
+    pub authority: &'a str,
     /// Value of the Host field, without a port.
-    pub(crate) host: &'a str,
+    pub host: &'a str,
     /// Target up to its query.
-    pub(crate) path: &'a str,
+    pub path: &'a str,
     /// Complete target, with its query.
-    pub(crate) target: &'a str,
-    pub(crate) method: &'a str,
+    pub target: &'a str,
+    pub method: &'a str,
     fields: &'a [(String, String)],
     /// Port that the load names, or else the proxy's port.
-    pub(crate) port: Option<u16>,
+    pub port: Option<u16>,
     /// True if the load names the host, so that the server must be one for it.
-    pub(crate) is_named: bool,
+    pub is_named: bool,
     /// True if the client shows a certificate.
-    pub(crate) is_certified: bool,
+    pub is_certified: bool,
     /// True if it is no error when nothing takes the request.
     may_miss: bool,
 }
 
 impl<'a> Request<'a> {
     /// Returns the same request with another path and host, as a proxy passes it on.
-    pub(crate) fn passed_on<'p>(&'p self, path: &'p str, host: &'p str) -> Request<'p> {
+    pub fn passed_on<'p>(&'p self, path: &'p str, host: &'p str) -> Request<'p> {
         Request { path, target: path, host, authority: host, ..*self }
     }
 
-    pub(crate) fn all(ask: &'a AskSpec) -> impl Iterator<Item = Request<'a>> {
+    pub fn all(ask: &'a AskSpec) -> impl Iterator<Item = Request<'a>> {
         ask.requests.iter().map(move |requested| {
             let target = &*requested.target;
             let authority = requested.host.as_deref().unwrap_or(ask.authority());
@@ -153,18 +153,18 @@ impl<'a> Request<'a> {
     }
 
     /// Returns true if the request came over TLS.
-    pub(crate) fn is_tls(&self) -> bool {
+    pub fn is_tls(&self) -> bool {
         self.server_name.is_some()
     }
 
     /// Returns the query of the target, without the `?`; empty if there is none.
-    pub(crate) fn query(&self) -> &'a str {
+    pub fn query(&self) -> &'a str {
         self.target.split_once('?').map_or("", |(_, query)| query)
     }
 
     /// Returns the value of a header field, empty if the load sends none. None for Host, for a field with a slot
     /// (`{{…}}`) or several values, and for a field that the engine makes.
-    pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
+    pub fn field(&self, name: &str) -> Option<&'a str> {
         if ["connection", "content-length", "host", "transfer-encoding"]
             .iter()
             .any(|header| header.eq_ignore_ascii_case(name))
@@ -180,28 +180,34 @@ impl<'a> Request<'a> {
     }
 
     /// Returns true if the request certainly accepts no content coding (RFC 9110 section 12.5.3).
-    pub(crate) fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         let value = self.field("accept-encoding").map(str::trim);
         value.is_some_and(|value| value.is_empty() || value.eq_ignore_ascii_case("identity"))
     }
 }
 
 /// Way of a request through the configuration, from a listener on.
-pub(crate) struct Route {
-    pub(crate) through: Vec<Spot>,
-    pub(crate) server: Option<Spot>,
-    pub(crate) location: Option<Spot>,
+pub struct Route {
+    pub through: Vec<Spot>,
+    pub server: Option<Spot>,
+    pub location: Option<Spot>,
     /// Same as [`RequestOutcome::left`].
-    pub(crate) left: Vec<Spot>,
-    pub(crate) answer: Answer,
+    pub left: Vec<Spot>,
+    pub answer: Answer,
     /// Statement that compresses answers, unless a stock configuration has it too. Only nginx and HAProxy report it so
     /// far.
-    pub(crate) compressed: Option<Spot>,
+    pub compressed: Option<Spot>,
 }
 
 impl Route {
+    /// Returns the same way with one more part in front.
+    pub fn through(mut self, spot: Spot) -> Route {
+        self.through.insert(0, spot);
+        self
+    }
+
     /// Returns a way that ends at once, with this answer.
-    pub(crate) fn end(answer: Answer) -> Route {
+    pub fn end(answer: Answer) -> Route {
         Route {
             through: Vec::new(),
             server: None,
@@ -215,30 +221,30 @@ impl Route {
 
 /// Texts by which a language reports a missing listener.
 #[derive(Clone, Copy)]
-pub(crate) struct Missing {
+pub struct Missing {
     /// Text for a missing listener in clear: `no HTTP server listens in clear`.
-    pub(crate) clear: &'static str,
-    pub(crate) tls: &'static str,
+    pub clear: &'static str,
+    pub tls: &'static str,
     /// Hint for a configuration that has no listener at all.
-    pub(crate) hint: &'static str,
+    pub hint: &'static str,
 }
 
 /// All listeners of a configuration.
-pub(crate) struct Candidates<'a> {
-    pub(crate) source: &'a Source,
+pub struct Candidates<'a> {
+    pub source: &'a Source,
     /// Listeners in the order of the [`Listener`]s.
-    pub(crate) all: Vec<ListenerCandidate>,
-    pub(crate) missing: Missing,
+    pub all: Vec<ListenerCandidate>,
+    pub missing: Missing,
 }
 
 impl Candidates<'_> {
-    pub(crate) fn listeners(&self) -> Vec<Listener> {
+    pub fn listeners(&self) -> Vec<Listener> {
         self.all.iter().map(|candidate| candidate.listener.clone()).collect()
     }
 }
 
 /// A configuration in which the ways of requests can be looked up.
-pub(crate) trait Map {
+pub trait Map {
     fn candidates(&self) -> &Candidates<'_>;
 
     /// Returns the way of a request that comes in at a listener.
@@ -280,10 +286,7 @@ pub(crate) trait Map {
 /// # Errors
 /// Returns an error if no listener matches the load, if a host or a path that the load names matches nothing there, or
 /// if the configuration demands more than clients of a study have.
-pub(crate) fn look_up(
-    map: &dyn Map,
-    ask: &AskSpec,
-) -> Result<Vec<RequestOutcome>, ConfigurationError> {
+pub fn look_up(map: &dyn Map, ask: &AskSpec) -> Result<Vec<RequestOutcome>, ConfigurationError> {
     let candidate = choose(map, ask)?;
     let index = map.candidates().all[candidate].first;
     Request::all(ask).map(|request| follow(map, index, &request, ask.tls)).collect()
@@ -316,7 +319,7 @@ fn follow(
 }
 
 /// Returns the new address of every listener that loads ask, by the listener's index among all.
-pub(crate) fn addresses(
+pub fn addresses(
     map: &dyn Map,
     asks: &[Ask],
 ) -> Result<Vec<(usize, SocketAddr)>, ConfigurationError> {
@@ -476,7 +479,7 @@ fn refused(
 
 impl Spot {
     /// Returns the part at a byte range of a file.
-    pub(crate) fn new(source: &Source, file: usize, span: Range<usize>, name: String) -> Spot {
+    pub fn new(source: &Source, file: usize, span: Range<usize>, name: String) -> Spot {
         Spot {
             file,
             line: line_and_column(&source.files[file].text, span.start).0,

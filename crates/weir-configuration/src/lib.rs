@@ -2,7 +2,7 @@
 //! smallest diff.
 //!
 //! A [`Source`] holds the files of one configuration, byte for byte as they were read. Readers for each language find
-//! the *positions* of their parts ([`nginx`], [`haproxy`], [`document`] for JSON and YAML). A change is a few
+//! the *positions* of their parts: [`document`] for JSON and YAML, `weir-nginx` and `weir-haproxy` for theirs. A change is a few
 //! [`Splice`]s of the text, so comments, order, blanks and line ends stay.
 //!
 //! Two kinds of change are kept apart:
@@ -13,18 +13,16 @@
 //!
 //! This crate writes files only below a folder that the caller names.
 
-mod answer;
-mod asked;
+pub mod answer;
+pub mod asked;
 pub mod document;
 mod error;
-pub mod haproxy;
 mod listener;
-mod names;
-pub mod nginx;
-mod place;
+pub mod names;
+pub mod place;
 mod record;
 mod regular;
-mod replaced;
+pub mod replaced;
 mod shown;
 mod source;
 mod vanished;

@@ -1,7 +1,7 @@
 //! Comparison of host names and regular expressions as proxies do it.
 
 /// Returns a host without its port; an IPv6 address stands in brackets.
-pub(crate) fn without_port(host: &str) -> &str {
+pub fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => host,
@@ -9,13 +9,13 @@ pub(crate) fn without_port(host: &str) -> &str {
 }
 
 /// Returns a text in lower case if comparisons with it are in any case.
-pub(crate) fn fold_case(text: &str, any_case: bool) -> String {
+pub fn fold_case(text: &str, any_case: bool) -> String {
     if any_case { text.to_ascii_lowercase() } else { text.to_owned() }
 }
 
 /// Returns the length of a name with an asterisk (`*.example.org` or `www.*`) if it matches a host, in any case of
 /// letters. The asterisk stands for at least one character. None if it does not match.
-pub(crate) fn wildcard(name: &str, host: &str) -> Option<usize> {
+pub fn wildcard(name: &str, host: &str) -> Option<usize> {
     let (before, behind) = name.split_once('*')?;
     let (before, behind) = (before.to_ascii_lowercase(), behind.to_ascii_lowercase());
     let lower = host.to_ascii_lowercase();
@@ -27,7 +27,7 @@ pub(crate) fn wildcard(name: &str, host: &str) -> Option<usize> {
 
 /// Returns true if a regular expression matches somewhere in a text; None if it uses unsupported features (lookbehind,
 /// back references, lookahead in a group).
-pub(crate) fn is_found(pattern: &str, any_case: bool, text: &str) -> Option<bool> {
+pub fn is_found(pattern: &str, any_case: bool, text: &str) -> Option<bool> {
     if let Some([before, inner, behind]) = looks_ahead(pattern) {
         let is = |pattern: String, text: &str| is_found(&pattern, any_case, text);
         // Without what it looks for ahead it stands for what is found here and goes on there.
@@ -48,7 +48,7 @@ pub(crate) fn is_found(pattern: &str, any_case: bool, text: &str) -> Option<bool
 
 /// Returns the groups of a regular expression in a text, the whole match first; None if it does not match, or uses
 /// unsupported features.
-pub(crate) fn captures(pattern: &str, text: &str) -> Option<Vec<String>> {
+pub fn captures(pattern: &str, text: &str) -> Option<Vec<String>> {
     let pattern = built(pattern, false)?;
     let groups = pattern.captures(text)?;
     let texts =

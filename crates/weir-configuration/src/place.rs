@@ -8,7 +8,7 @@ use crate::{ConfigurationError, SourceFile};
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Returns the line and column of a byte in a text, both counted from 1; columns are characters.
-pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+pub fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = &text.as_bytes()[..at.min(text.len())];
     let line_from = before.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
     let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
@@ -19,7 +19,7 @@ pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
 }
 
 /// Returns an error at a byte of a file.
-pub(crate) fn error(file: &SourceFile, at: usize, what: impl Into<String>) -> ConfigurationError {
+pub fn error(file: &SourceFile, at: usize, what: impl Into<String>) -> ConfigurationError {
     ConfigurationError::at(&file.path, &file.text, at, what)
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn error(file: &SourceFile, at: usize, what: impl Into<String>) -> Co
 /// # Errors
 /// Returns an error if the file cannot be read, is too large, or is not UTF-8; in the last case with the place of the
 /// first invalid byte.
-pub(crate) fn read(path: &Path) -> Result<SourceFile, ConfigurationError> {
+pub fn read(path: &Path) -> Result<SourceFile, ConfigurationError> {
     let path = absolute(path);
     let content = bytes(&path).map_err(|e| about(&path, format!("cannot be read: {e}")))?;
     file(path, content)
@@ -38,7 +38,7 @@ pub(crate) fn read(path: &Path) -> Result<SourceFile, ConfigurationError> {
 ///
 /// # Errors
 /// Returns an error with the place of the first invalid byte if the bytes are not UTF-8.
-pub(crate) fn file(path: PathBuf, bytes: Vec<u8>) -> Result<SourceFile, ConfigurationError> {
+pub fn file(path: PathBuf, bytes: Vec<u8>) -> Result<SourceFile, ConfigurationError> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(SourceFile { path, text }),
         Err(e) => {
@@ -56,17 +56,17 @@ pub(crate) fn file(path: PathBuf, bytes: Vec<u8>) -> Result<SourceFile, Configur
 ///
 /// # Errors
 /// Returns an error if the file cannot be read, is no regular file, or is too large.
-pub(crate) fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+pub fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     crate::read_regular(path, MAX_BYTES)
 }
 
 /// Returns an error about a whole file.
-pub(crate) fn about(path: &Path, what: impl Into<String>) -> ConfigurationError {
+pub fn about(path: &Path, what: impl Into<String>) -> ConfigurationError {
     ConfigurationError { file: path.to_owned(), line: 1, column: 1, what: what.into(), hint: None }
 }
 
 /// Returns the path as an absolute one, with links as they are.
-pub(crate) fn absolute(path: &Path) -> PathBuf {
+pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -75,11 +75,7 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 /// # Errors
 /// Returns an error if the path is longer than proxies can bind: sockaddr_un has 108 bytes (unix(7)), and HAProxy first
 /// binds a temporary name with up to ten bytes more.
-pub(crate) fn socket(
-    prefix: &Path,
-    name: &str,
-    main: &SourceFile,
-) -> Result<String, ConfigurationError> {
+pub fn socket(prefix: &Path, name: &str, main: &SourceFile) -> Result<String, ConfigurationError> {
     const LONGEST: usize = 97;
     let path = prefix.join("run").join(name).display().to_string();
     if path.len() > LONGEST {
@@ -90,25 +86,25 @@ pub(crate) fn socket(
 }
 
 /// Returns true if a word is in a list whose words are separated by `, `.
-pub(crate) fn is_among(word: &str, list: &str) -> bool {
+pub fn is_among(word: &str, list: &str) -> bool {
     list.split(", ").any(|one| one == word)
 }
 
 /// Hint for a configuration with a part that no copy may have.
-pub(crate) const LEAVE_OUT: &str = "name a copy of your configuration without it in the study";
+pub const LEAVE_OUT: &str = "name a copy of your configuration without it in the study";
 
 /// Returns the reason why no copy may have a part that is on no list of harmless ones.
-pub(crate) fn unknown(name: &str) -> String {
+pub fn unknown(name: &str) -> String {
     format!("weir does not know what `{name}` contacts or writes, so a copy must not have it")
 }
 
 /// Returns the reason why no copy may have a part that runs a program of the user's.
-pub(crate) fn runs_code(name: &str) -> String {
+pub fn runs_code(name: &str) -> String {
     format!("`{name}` runs code that could contact or write anything, which a copy must not do")
 }
 
 /// Returns the line end that a text uses.
-pub(crate) fn line_end(text: &str) -> &'static str {
+pub fn line_end(text: &str) -> &'static str {
     match text.find('\n') {
         Some(i) if text[..i].ends_with('\r') => "\r\n",
         _ => "\n",
@@ -116,13 +112,13 @@ pub(crate) fn line_end(text: &str) -> &'static str {
 }
 
 /// Returns the letters behind a number.
-pub(crate) fn unit(quantity: &str) -> &str {
+pub fn unit(quantity: &str) -> &str {
     quantity.trim_start_matches(|c: char| c.is_ascii_digit())
 }
 
 /// Returns a number of the smallest unit in the unit of another quantity. None if that unit is not among `units`, or if
 /// the number does not come out even.
-pub(crate) fn like(other: &str, number: u64, units: &[(&str, u64)]) -> Option<String> {
+pub fn like(other: &str, number: u64, units: &[(&str, u64)]) -> Option<String> {
     let suffix = unit(other);
     let (_, size) = units.iter().find(|(name, _)| *name == suffix)?;
     let is_even = number.is_multiple_of(*size) && (number > 0 || suffix.is_empty());
@@ -130,7 +126,7 @@ pub(crate) fn like(other: &str, number: u64, units: &[(&str, u64)]) -> Option<St
 }
 
 /// Returns the width in columns of the beginning of a line, with tab stops every eight.
-pub(crate) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     text.chars().fold(0, |column, c| match c {
         '\t' => column / 8 * 8 + 8,
         _ => column + 1,
@@ -138,7 +134,7 @@ pub(crate) fn width(text: &str) -> usize {
 }
 
 /// Returns the blanks from one column to another, at least one, with tabs if `like` has some.
-pub(crate) fn filled(from: usize, to: usize, like: &str) -> String {
+pub fn filled(from: usize, to: usize, like: &str) -> String {
     if like.contains('\t') {
         "\t".repeat((to.div_ceil(8)).saturating_sub(from / 8).max(1))
     } else {

@@ -7,7 +7,7 @@ use crate::asked::{Request, RequestOutcome, Spot};
 use crate::{Source, SourceFile};
 
 impl Spot {
-    pub(crate) fn record(&self, source: &Source) -> SpotRecord {
+    pub fn record(&self, source: &Source) -> SpotRecord {
         let file = source.files.get(self.file);
         SpotRecord {
             name: self.name.clone(),

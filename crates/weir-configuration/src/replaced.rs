@@ -6,17 +6,17 @@ use crate::Source;
 use crate::asked::Spot;
 
 /// Replacements so far, each once.
-pub(crate) struct Replacements<'s> {
+pub struct Replacements<'s> {
     source: &'s Source,
     all: Vec<ReplacedRecord>,
 }
 
 impl<'s> Replacements<'s> {
-    pub(crate) fn new(source: &'s Source) -> Replacements<'s> {
+    pub fn new(source: &'s Source) -> Replacements<'s> {
         Replacements { source, all: Vec::new() }
     }
 
-    pub(crate) fn add(&mut self, part: ReplacedPart, spot: &Spot) {
+    pub fn add(&mut self, part: ReplacedPart, spot: &Spot) {
         let original = spot.record(self.source);
         let record = ReplacedRecord { part, original };
         if !self.all.contains(&record) {
@@ -25,7 +25,7 @@ impl<'s> Replacements<'s> {
     }
 
     /// Returns the replacements, sorted by part and place.
-    pub(crate) fn done(mut self) -> Vec<ReplacedRecord> {
+    pub fn done(mut self) -> Vec<ReplacedRecord> {
         self.all.sort_by(|a, b| a.place().cmp(&b.place()));
         self.all
     }

@@ -1,6 +1,6 @@
 //! Finds differences of two configurations that their copies do not have.
 //!
-//! Replaced and omitted parts that matter are known by name ([`crate::nginx::replaced`] and its like). This module
+//! Replaced and omitted parts that matter are known by name (`replaced` in the crate of each proxy). This module
 //! compares the words of four texts without any knowledge of a language, so that no difference is lost in silence.
 
 use std::ops::Range;

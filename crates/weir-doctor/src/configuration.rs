@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use weir_configuration::nginx::Plain;
+use weir_nginx::language::Plain;
 
 use crate::shell::quoted;
 

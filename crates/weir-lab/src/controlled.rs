@@ -340,7 +340,7 @@ impl Controlled {
         };
         let mut by_pod = BTreeMap::new();
         for (of, text) in printed {
-            let reading = weir_sut::told(self.controller.proxy, text, &meeting, &self.catalog)
+            let reading = weir_proxies::told(self.controller.proxy, text, &meeting, &self.catalog)
                 .map_err(|error| {
                     LabError::Controller(format!("what {of} prints of its configuration: {error}"))
                 })?;

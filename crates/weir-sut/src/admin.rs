@@ -11,10 +11,10 @@ use crate::timed::TimedStream;
 use crate::{Configuration, SutError};
 
 /// Host that requests name: nginx requires one, and Caddy the one in its configuration.
-pub(crate) const HOST: &str = "localhost";
+pub const HOST: &str = "localhost";
 
 /// Time limit for a question and its whole answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Maximum length of an answer in bytes: Envoy's dump of its configuration has some hundred kilobytes.
 pub const MOST: usize = 64 << 20;
@@ -23,7 +23,7 @@ pub const MOST: usize = 64 << 20;
 ///
 /// # Errors
 /// The proxy does not answer within five seconds.
-pub(crate) fn line(configuration: &Configuration, line: &str) -> Result<String, SutError> {
+pub fn line(configuration: &Configuration, line: &str) -> Result<String, SutError> {
     line_at(configuration, &configuration.admin_socket(), line)
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn answer_to_line(
 ///
 /// # Errors
 /// Same as [`line`].
-pub(crate) fn line_at(
+pub fn line_at(
     configuration: &Configuration,
     socket: &Path,
     line: &str,
@@ -60,7 +60,7 @@ pub(crate) fn line_at(
 ///
 /// # Errors
 /// Same as [`line`], or the status is not 200.
-pub(crate) fn get(configuration: &Configuration, target: &str) -> Result<String, SutError> {
+pub fn get(configuration: &Configuration, target: &str) -> Result<String, SutError> {
     request(configuration, "GET", target, "")
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn get(configuration: &Configuration, target: &str) -> Result<String,
 ///
 /// # Errors
 /// Same as [`get`].
-pub(crate) fn request(
+pub fn request(
     configuration: &Configuration,
     method: &str,
     target: &str,

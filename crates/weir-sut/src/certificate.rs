@@ -25,9 +25,9 @@ use crate::SutError;
 /// Prefix of the name of the folder with certificate and key; the kind follows. No arm's name begins with a dot.
 const FOLDER: &str = ".tls";
 /// Name of the certificate, also in folders that it is copied to.
-pub(crate) const CERTIFICATE_FILE: &str = "certificate.pem";
+pub const CERTIFICATE_FILE: &str = "certificate.pem";
 /// Name of the key in the same folder.
-pub(crate) const KEY_FILE: &str = "key.pem";
+pub const KEY_FILE: &str = "key.pem";
 
 /// Certificates of a run: one of each kind that is shown.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl KeyKind {
     }
 
     /// Parses a name without dashes, such as `p256` or `rsa4096`.
-    pub(crate) fn named(name: &str) -> Option<KeyKind> {
+    pub fn named(name: &str) -> Option<KeyKind> {
         Some(match name {
             "rsa2048" => KeyKind::Rsa2048,
             "rsa4096" => KeyKind::Rsa4096,

@@ -32,35 +32,35 @@ const FOLDERS: [&str; 6] = ["", "conf", "logs", "temp", "files", "run"];
 /// allows that, so the configurations of two arms differ only in their settings and addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
-    pub(crate) kind: ProxyKind,
-    pub(crate) prefix: PathBuf,
+    pub kind: ProxyKind,
+    pub prefix: PathBuf,
     /// Path of the main file, below the prefix.
-    pub(crate) file: PathBuf,
-    pub(crate) listen: SocketAddr,
-    pub(crate) tls_listen: Option<SocketAddr>,
+    pub file: PathBuf,
+    pub listen: SocketAddr,
+    pub tls_listen: Option<SocketAddr>,
     /// Path of the proxy's error log, below the prefix; `None` if the proxy only prints its errors.
-    pub(crate) error_log: Option<PathBuf>,
+    pub error_log: Option<PathBuf>,
     /// Path of the file for standard output, below the prefix, for a proxy that logs requests to it; `None` if it goes
     /// to [`Configuration::output`].
-    pub(crate) stdout: Option<PathBuf>,
+    pub stdout: Option<PathBuf>,
     /// Path of the request log that weir has the proxy write, below the prefix; `None` if there is none.
-    pub(crate) request_log: Option<PathBuf>,
+    pub request_log: Option<PathBuf>,
     /// True if the proxy listens with SO_REUSEPORT, so that the kernel does not keep others from its port.
-    pub(crate) shares_port: bool,
+    pub shares_port: bool,
     /// Number of processes besides the main one when the proxy is ready; 0 if it has none.
-    pub(crate) workers: usize,
+    pub workers: usize,
     /// Arguments of the command line and variables of the environment that settings lead to.
-    pub(crate) arguments: Vec<String>,
-    pub(crate) environment: Vec<(String, String)>,
+    pub arguments: Vec<String>,
+    pub environment: Vec<(String, String)>,
     /// Copy of the user's configuration, if this is one.
-    pub(crate) own: Option<Arc<OwnCopy>>,
+    pub own: Option<Arc<OwnCopy>>,
     /// The user's files as they were read; empty if weir wrote the configuration.
-    pub(crate) originals: Vec<(PathBuf, String)>,
+    pub originals: Vec<(PathBuf, String)>,
     /// Answer of the user's files to each ask of [`crate::UserConfiguration::asks`], with the address to which the
     /// copy's requests are sent.
-    pub(crate) asked: Vec<(SocketAddr, AskedRecord)>,
+    pub asked: Vec<(SocketAddr, AskedRecord)>,
     /// Ways that the asks' requests take through the copy, each once.
-    pub(crate) route_matches: Vec<RouteMatch>,
+    pub route_matches: Vec<RouteMatch>,
 }
 
 /// Changes to a user's configuration, as unified diffs of the user's own files.
@@ -76,7 +76,7 @@ impl Configuration {
     /// Creates the folders of a prefix, and their content that does not depend on the proxy: pages, certificate and
     /// key. `file` is the main file's name, `user` the user that the workers become. The workers may pass through all
     /// folders but that of the configuration, which only the master reads.
-    pub(crate) fn prepare(
+    pub fn prepare(
         task: &Task<'_>,
         file: &str,
         user: Option<&WorkerUser>,
@@ -132,7 +132,7 @@ impl Configuration {
     }
 
     /// Returns all files of the configuration below the prefix, in the order in which they are read.
-    pub(crate) fn files(&self) -> Vec<PathBuf> {
+    pub fn files(&self) -> Vec<PathBuf> {
         match &self.own {
             Some(own) => own.paths().map(Path::to_owned).collect(),
             None => vec![self.file.clone()],
@@ -218,7 +218,7 @@ impl Configuration {
     }
 
     /// Returns the error for a configuration that the proxy refuses, with the proxy's own words.
-    pub(crate) fn refused(&self, words: &str) -> SutError {
+    pub fn refused(&self, words: &str) -> SutError {
         let copy = self.own.as_ref();
         SutError::Refused {
             kind: self.kind,
@@ -228,7 +228,7 @@ impl Configuration {
         }
     }
 
-    pub(crate) fn write(&self, text: &str) -> Result<(), SutError> {
+    pub fn write(&self, text: &str) -> Result<(), SutError> {
         let file = self.file();
         weir_files::write(&file, text).map_err(SutError::file("write", file))
     }
@@ -236,7 +236,7 @@ impl Configuration {
 
 /// Path of the administration socket, relative to the prefix: proxies are started there, and a path from the root may
 /// be longer than a socket's address (108 bytes, unix(7)).
-pub(crate) const ADMIN_SOCKET: &str = "run/admin.sock";
+pub const ADMIN_SOCKET: &str = "run/admin.sock";
 
 /// Writes the page of a proxy that serves files, and files of other sizes beside it, readable by its workers.
 fn write_files(

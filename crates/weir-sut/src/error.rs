@@ -8,7 +8,6 @@ use weir_model::study::ProxyKind;
 use weir_probe::ProbeError;
 
 use weir_configuration::ConfigurationError;
-use weir_configuration::nginx::syntax::SyntaxError;
 
 /// Error of finding, configuring, starting or checking a proxy. If the proxy itself gave a message, its wording is
 /// kept.
@@ -144,8 +143,13 @@ pub enum SutError {
         change: Option<String>,
     },
     /// The configuration that the proxy prints cannot be read back.
-    #[error("cannot read back the configuration that nginx prints: {0}")]
-    Syntax(#[from] SyntaxError),
+    #[error("cannot read back the configuration that {} prints: {words}", kind.title())]
+    NotReadBack {
+        /// Kind of the proxy.
+        kind: ProxyKind,
+        /// Description of what is wrong with it.
+        words: String,
+    },
     /// Another program listens at the proxy's address.
     #[error("{} cannot listen at {address}:{}", kind.title(), output_lines(words))]
     PortTaken {
@@ -257,10 +261,7 @@ impl SutError {
     }
 
     /// Wraps the kernel's error about a file of weir's own.
-    pub(crate) fn file(
-        doing: &'static str,
-        path: impl AsRef<Path>,
-    ) -> impl FnOnce(io::Error) -> SutError {
+    pub fn file(doing: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> SutError {
         let owned_path = path.as_ref().to_owned();
         move |source| SutError::File { doing, path: owned_path, source }
     }

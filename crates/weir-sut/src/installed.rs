@@ -32,33 +32,33 @@ const OWN_FOLDER: &str = ".local/bin";
 pub(crate) type ReportReader = fn(String, &RequestRoute, &Catalog) -> Result<Effective, SutError>;
 
 /// Properties by which a kind of proxy is recognised, and functions for it.
-pub(crate) struct Marks {
-    pub(crate) kind: ProxyKind,
+pub struct Marks {
+    pub kind: ProxyKind,
     /// Names of the program, in order of preference.
-    pub(crate) names: &'static [&'static str],
+    pub names: &'static [&'static str],
     /// Argument that makes the program print its version and exit.
-    pub(crate) ask: &'static str,
+    pub ask: &'static str,
     /// Parser of the version from the program's output, in the form for records; None for output of another program.
-    pub(crate) version_of: fn(&str) -> Option<String>,
+    pub version_of: fn(&str) -> Option<String>,
     /// Advice to users who do not have the program.
-    pub(crate) install: &'static str,
+    pub install: &'static str,
     /// Reader of the configuration from a text that a proxy elsewhere reported; `None` if such texts are not supported.
-    pub(crate) told: Option<ReportReader>,
+    pub told: Option<ReportReader>,
     /// Functions to observe a proxy of this kind that weir did not start.
-    pub(crate) running: &'static Running,
+    pub running: &'static Running,
     /// Constructor of the proxy from its installed program.
-    pub(crate) open: fn(Installed) -> Result<Arc<dyn Proxy>, SutError>,
+    pub open: fn(Installed) -> Result<Arc<dyn Proxy>, SutError>,
 }
 
 /// A proxy's program on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    pub(crate) kind: ProxyKind,
-    pub(crate) program: PathBuf,
+    pub kind: ProxyKind,
+    pub program: PathBuf,
     /// Name and version: `nginx/1.22.1`.
-    pub(crate) version: String,
+    pub version: String,
     /// Full output of the command that printed the version.
-    pub(crate) said: String,
+    pub said: String,
 }
 
 impl Installed {
@@ -67,7 +67,7 @@ impl Installed {
     ///
     /// # Errors
     /// [`SutError::NotFound`]; or the program is something else.
-    pub(crate) fn find(marks: &Marks, executable: Option<&Path>) -> Result<Installed, SutError> {
+    pub fn find(marks: &Marks, executable: Option<&Path>) -> Result<Installed, SutError> {
         let kind = marks.kind;
         let program = locate(marks, executable)?;
         let mut ask = command(&program);
@@ -84,19 +84,8 @@ impl Installed {
         }
     }
 
-    /// Returns a program that does not exist, for tests.
-    #[cfg(test)]
-    pub(crate) fn test(kind: ProxyKind, version: &str) -> Installed {
-        Installed {
-            kind,
-            program: kind.name().into(),
-            version: version.to_owned(),
-            said: String::new(),
-        }
-    }
-
     /// Returns a command that runs the program for its output.
-    pub(crate) fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         command(&self.program)
     }
 
@@ -105,7 +94,7 @@ impl Installed {
     ///
     /// # Errors
     /// [`SutError::Spawn`].
-    pub(crate) fn ask(
+    pub fn ask(
         &self,
         configuration: &Configuration,
         arguments: impl IntoIterator<Item = OsString>,
@@ -125,7 +114,7 @@ impl Installed {
 ///
 /// # Errors
 /// [`SutError::NotFound`].
-pub(crate) fn locate(marks: &Marks, executable: Option<&Path>) -> Result<PathBuf, SutError> {
+pub fn locate(marks: &Marks, executable: Option<&Path>) -> Result<PathBuf, SutError> {
     let not_found = |program: String, searched: &str| SutError::NotFound {
         kind: marks.kind,
         program,
@@ -164,7 +153,7 @@ pub(crate) fn executable_at(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns a command that runs a program for its output.
-pub(crate) fn command(program: &Path) -> Command {
+pub fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     shielded(&mut command).stdin(Stdio::null());
     command
@@ -181,7 +170,7 @@ const MOST: u64 = 128 << 20;
 ///
 /// # Errors
 /// [`SutError::Spawn`], also for a command that has not ended after two minutes.
-pub(crate) fn output(command: Command) -> Result<Output, SutError> {
+pub fn output(command: Command) -> Result<Output, SutError> {
     output_within(command, PATIENCE)
 }
 
@@ -226,12 +215,12 @@ fn all_of(pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
 }
 
 /// Returns the first word behind `begin`, on the first line that begins with it.
-pub(crate) fn word_behind<'w>(words: &'w str, begin: &str) -> Option<&'w str> {
+pub fn word_behind<'w>(words: &'w str, begin: &str) -> Option<&'w str> {
     words.lines().find_map(|line| line.strip_prefix(begin))?.split_ascii_whitespace().next()
 }
 
 /// Returns everything that a program printed, to either of its two outputs.
-pub(crate) fn words(output: &Output) -> String {
+pub fn words(output: &Output) -> String {
     let texts: Vec<String> = [&output.stdout, &output.stderr]
         .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned())
         .into_iter()

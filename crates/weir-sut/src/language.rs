@@ -11,7 +11,7 @@ use weir_model::study::AskSpec;
 use crate::SutError;
 
 /// Reason given for proxies whose language is not supported.
-pub(crate) const NOT_YET: &str =
+pub const NOT_YET: &str =
     "be started with your own configuration: weir cannot change its configurations yet";
 
 /// Handling of users' configurations, implemented by a proxy's module.

@@ -1,8 +1,9 @@
-//! Proxies under test: their configuration, their processes, and their effective settings.
+//! Proxies under test: what all of them have in common. Each has a crate of its own (`weir-nginx` and its siblings) that
+//! implements [`Proxy`]; `weir-proxies` lists them.
 //!
 //! Steps for a proxy in this crate:
 //!
-//! 1. [`find`] looks for the program and reads its version;
+//! 1. `weir_proxies::find` looks for the program and reads its version;
 //! 2. `Proxy::write` writes a configuration of weir's own, or a changed copy of the user's, into a prefix of its own
 //!    under the run's [`WorkFolder`] — never the system's service, files or logs;
 //! 3. `Proxy::check` lets the program itself check the configuration;
@@ -10,51 +11,41 @@
 //!    returns a [`RunningProxy`] that is stopped when it is dropped;
 //! 5. [`Proxy::effective`] returns the configuration as the program understood it, [`Proxy::counters`] its counters.
 //!
-//! One module for each proxy implements [`Proxy`].
-//!
-//! Names of parameters in a proxy's own language are data (`weir-parameters`); the layout of such a configuration, and
-//! the way to run the program, are here. This crate does not generate load.
+//! This crate does not generate load.
 
 pub mod admin;
-mod caddy;
-mod certificate;
-mod configuration;
+pub mod certificate;
+pub mod configuration;
 mod content;
-mod envoy;
 mod error;
-mod haproxy;
-mod httpd;
-mod installed;
-mod known;
-mod language;
+pub mod installed;
+pub mod language;
 pub mod launch;
-mod logged;
-mod nginx;
-mod observed;
+pub mod logged;
+pub mod observed;
 mod orphans;
-mod own;
+pub mod own;
 mod own_counters;
 mod placed;
 mod port;
 mod processes;
-mod proxy;
+pub mod proxy;
 mod request_log;
-mod route_match;
+pub mod route_match;
 mod running;
 mod shown;
 mod site;
 mod task;
 mod through;
-mod timed;
+pub mod timed;
 pub mod trust;
-mod user;
+pub mod user;
 mod work_folder;
 
 pub use certificate::{Certificate, CertificateKind, Certificates, KeyKind};
 pub use configuration::{Configuration, Patch};
 pub use error::SutError;
 pub use installed::Installed;
-pub use known::{find, locate, observe, told};
 pub use language::Language;
 pub use launch::{Launch, LaunchError, Launcher, launch_main};
 pub use logged::LoggedRequest;

@@ -1,7 +1,7 @@
 //! Line of the request log that weir has proxies write for it.
 
 /// Path of the log below the prefix, for proxies whose log can have any path.
-pub(crate) const FILE: &str = "logs/requests.log";
+pub const FILE: &str = "logs/requests.log";
 
 /// First word of weir's own lines.
 pub(crate) const MARK: &str = "weir";
@@ -21,7 +21,7 @@ pub struct LoggedRequest {
 }
 
 /// Parses a decimal number of seconds into microseconds; `None` for `-`.
-pub(crate) fn seconds_us(word: &str) -> Option<u64> {
+pub fn seconds_us(word: &str) -> Option<u64> {
     let (seconds, fraction) = word.split_once('.').unwrap_or((word, ""));
     let micros = format!("{fraction:0<6}");
     let micros: u64 = micros.get(..6)?.parse().ok()?;
@@ -29,7 +29,7 @@ pub(crate) fn seconds_us(word: &str) -> Option<u64> {
 }
 
 /// Splits one of weir's own lines into its `N` words behind the mark; `None` for other lines.
-pub(crate) fn words<const N: usize>(line: &str) -> Option<[&str; N]> {
+pub fn words<const N: usize>(line: &str) -> Option<[&str; N]> {
     let mut words = line.split('|');
     (words.next()? == MARK).then_some(())?;
     let words: Vec<&str> = words.collect();

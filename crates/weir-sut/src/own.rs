@@ -27,7 +27,7 @@ use crate::{Language, Site, SutError, Task, UserConfiguration};
 
 /// Returns the address that replaces origin servers if the study has none, so that no copy sends requests to the user's
 /// servers or any others: a port of the loopback that this process has bound and at which it never listens.
-pub(crate) fn nobody() -> Result<SocketAddr, SutError> {
+pub fn nobody() -> Result<SocketAddr, SutError> {
     static BOUND: OnceLock<(OwnedFd, SocketAddr)> = OnceLock::new();
     if let Some((_, address)) = BOUND.get() {
         return Ok(*address);
@@ -50,7 +50,7 @@ const SHOWN_LINES: usize = 40;
 
 /// A copy that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OwnCopy {
+pub struct OwnCopy {
     /// Files of the copy with their originals, the main one first.
     files: Vec<CopiedFile>,
     pub(crate) patch: Patch,
@@ -69,13 +69,13 @@ struct CopiedFile {
 }
 
 /// A copy in the making.
-pub(crate) struct Copying<'a> {
+pub struct Copying<'a> {
     site: &'a Site<'a>,
     own: UserConfiguration<'a>,
     /// User's files as they are, and with the arm's settings.
     user: Source,
     changed: Source,
-    pub(crate) configuration: Configuration,
+    pub configuration: Configuration,
     certificate: Option<[PathBuf; 2]>,
     /// Address of the origin server that replaces the user's servers.
     origin: SocketAddr,
@@ -83,7 +83,7 @@ pub(crate) struct Copying<'a> {
 
 impl<'a> Copying<'a> {
     /// Prepares the prefix for a copy of `changed`: `user`'s files with the settings applied.
-    pub(crate) fn begin(
+    pub fn begin(
         task: &Task<'a>,
         own: UserConfiguration<'a>,
         [user, changed]: [Source; 2],
@@ -107,12 +107,12 @@ impl<'a> Copying<'a> {
     }
 
     /// Returns the user's files with the arm's settings.
-    pub(crate) fn changed(&self) -> &Source {
+    pub fn changed(&self) -> &Source {
         &self.changed
     }
 
     /// Returns the environment that the copy needs in order to run here.
-    pub(crate) fn surroundings(&self, workers: Option<&'a WorkerUser>) -> Surroundings<'_> {
+    pub fn surroundings(&self, workers: Option<&'a WorkerUser>) -> Surroundings<'_> {
         let pem = self.certificate.as_ref().map(|[certificate, key]| Pem { certificate, key });
         Surroundings {
             prefix: self.configuration.prefix(),
@@ -124,7 +124,7 @@ impl<'a> Copying<'a> {
     }
 
     /// Writes the copy. Its main file is called `name`, or else as the user's.
-    pub(crate) fn finish(
+    pub fn finish(
         self,
         language: &dyn Language,
         mut copy: Source,
@@ -317,7 +317,7 @@ fn is_of_name(c: char) -> bool {
 }
 
 /// Creates an error about a file as a whole.
-pub(crate) fn about(file: &Path, what: impl Into<String>) -> ConfigurationError {
+pub fn about(file: &Path, what: impl Into<String>) -> ConfigurationError {
     ConfigurationError::at(file, "", 0, what)
 }
 

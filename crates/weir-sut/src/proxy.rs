@@ -155,21 +155,21 @@ pub trait Proxy: Debug + Send + Sync {
 /// A proxy that was started and accepts connections.
 #[derive(Debug)]
 pub struct Started<'s> {
-    pub(crate) configuration: &'s Configuration,
-    pub(crate) proxy: &'s RunningProxy,
+    pub configuration: &'s Configuration,
+    pub proxy: &'s RunningProxy,
     /// Time for which the proxy has accepted connections.
     since: Duration,
 }
 
 impl Started<'_> {
-    pub(crate) fn has_workers(&self) -> bool {
+    pub fn has_workers(&self) -> bool {
         self.has_enough(self.proxy.count_workers())
     }
 
     /// Returns true if all workers are there, or some are and the others have been waited for long enough. One at least
     /// must be there: at a port that is taken another program may accept, while a proxy that starts its workers only
     /// once it listens still tries.
-    pub(crate) fn has_enough(&self, workers: usize) -> bool {
+    pub fn has_enough(&self, workers: usize) -> bool {
         workers > 0 && (workers >= self.configuration.workers || self.since > PATIENCE)
     }
 }
@@ -205,7 +205,7 @@ impl dyn Proxy + '_ {
 }
 
 /// Does the same as [`dyn Proxy::check`], for the proxies' modules.
-pub(crate) fn check<P: Proxy + ?Sized>(
+pub fn check<P: Proxy + ?Sized>(
     proxy: &P,
     configuration: &Configuration,
 ) -> Result<Vec<String>, SutError> {
@@ -218,7 +218,7 @@ pub(crate) fn check<P: Proxy + ?Sized>(
 ///
 /// # Errors
 /// [`SutError::Refused`] with the program's own words.
-pub(crate) fn answer<P: Proxy + ?Sized>(
+pub fn answer<P: Proxy + ?Sized>(
     proxy: &P,
     configuration: &Configuration,
     arguments: Vec<OsString>,
@@ -243,7 +243,7 @@ pub struct Effective {
 
 impl Effective {
     /// Collects the levels of all rows of a proxy, each from `level`.
-    pub(crate) fn of(
+    pub fn of(
         text: String,
         rows: (&Catalog, ProxyKind),
         level: impl Fn(&Parameter) -> Option<String>,
@@ -260,7 +260,7 @@ impl Effective {
 impl Effective {
     /// Does the same as [`Effective::of`] if loads take several ways through a configuration, each given with true for
     /// TLS. Different levels are joined by "and". `is_of_tls` is true for rows that do not concern listeners in clear.
-    pub(crate) fn of_routes<W>(
+    pub fn of_routes<W>(
         text: String,
         rows: (&Catalog, ProxyKind),
         routes: &[(bool, W)],

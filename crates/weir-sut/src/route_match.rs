@@ -9,17 +9,17 @@ use crate::Configuration;
 /// Listener and blocks that one request of a load reaches. Spots are in the user's files with the arm's settings in
 /// them; in the copy, the lines of nginx, the names of HAProxy's sections and the pointers are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RouteMatch {
+pub struct RouteMatch {
     /// Address of the listener.
-    pub(crate) at: SocketAddr,
+    pub at: SocketAddr,
     /// True if the listener speaks TLS.
-    pub(crate) is_secure: bool,
+    pub is_secure: bool,
     /// Block of the server: for nginx the `server`, for HAProxy the `frontend` or `listen`, for Envoy the virtual host.
     /// `None` if not known.
-    pub(crate) server: Option<Spot>,
+    pub server: Option<Spot>,
     /// Block of the location: for nginx the innermost `location`, for HAProxy the `backend` or `listen`, for Envoy the
     /// route. `None` if not known.
-    pub(crate) location: Option<Spot>,
+    pub location: Option<Spot>,
 }
 
 /// Address of a proxy elsewhere that loads reach, and their first request.
@@ -37,7 +37,7 @@ pub struct RequestRoute {
 
 impl RouteMatch {
     /// Creates a value from the result of a look-up.
-    pub(crate) fn of(at: SocketAddr, asked: &RequestOutcome) -> RouteMatch {
+    pub fn of(at: SocketAddr, asked: &RequestOutcome) -> RouteMatch {
         RouteMatch {
             server: asked.server.clone(),
             location: asked.location.clone(),
@@ -46,14 +46,14 @@ impl RouteMatch {
     }
 
     /// Creates a value for a listener of which nothing else is known.
-    pub(crate) fn at(at: SocketAddr, is_secure: bool) -> RouteMatch {
+    pub fn at(at: SocketAddr, is_secure: bool) -> RouteMatch {
         RouteMatch { at, is_secure, server: None, location: None }
     }
 }
 
 impl Configuration {
     /// Returns the ways of loads through the configuration, each different one once; at least one.
-    pub(crate) fn route_matches(&self) -> Vec<RouteMatch> {
+    pub fn route_matches(&self) -> Vec<RouteMatch> {
         if !self.route_matches.is_empty() {
             return self.route_matches.clone();
         }

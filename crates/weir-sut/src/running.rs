@@ -38,7 +38,7 @@ pub struct RunningProxy {
 
 impl RunningProxy {
     /// Takes charge of a process right after it was spawned.
-    pub(crate) fn new(child: Child, configuration: &Configuration, program: &Path) -> RunningProxy {
+    pub fn new(child: Child, configuration: &Configuration, program: &Path) -> RunningProxy {
         RunningProxy {
             kind: configuration.kind(),
             main: child.id(),
@@ -70,7 +70,7 @@ impl RunningProxy {
     }
 
     /// Returns the number of the proxy's own first process; its launcher may still run before it.
-    pub(crate) fn find_main(&self) -> u32 {
+    pub fn find_main(&self) -> u32 {
         std::iter::once(self.child.id())
             .chain(descendants(self.child.id()))
             .find(|&pid| program_of(pid).as_ref() == Some(&self.program))
@@ -101,7 +101,7 @@ impl RunningProxy {
     }
 
     /// Returns the present processes below the proxy's own first one.
-    pub(crate) fn below(&self) -> Vec<u32> {
+    pub fn below(&self) -> Vec<u32> {
         descendants(self.find_main())
     }
 

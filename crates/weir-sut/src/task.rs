@@ -12,12 +12,12 @@ use crate::{Site, SutError};
 /// A configuration to be written: for which proxy, in which folder, and with which settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
-    pub(crate) kind: ProxyKind,
+    pub kind: ProxyKind,
     /// Folder of the configuration.
-    pub(crate) prefix: &'a Path,
-    pub(crate) settings: &'a Settings,
-    pub(crate) site: &'a Site<'a>,
-    pub(crate) catalog: &'a Catalog,
+    pub prefix: &'a Path,
+    pub settings: &'a Settings,
+    pub site: &'a Site<'a>,
+    pub catalog: &'a Catalog,
 }
 
 /// Returns the catalog's rows for settings of a proxy.
@@ -46,7 +46,7 @@ pub(crate) fn wanted<'a>(
 
 impl<'a> Task<'a> {
     /// Checks that the proxy can do the task, before anything is written.
-    pub(crate) fn check(&self) -> Result<(), SutError> {
+    pub fn check(&self) -> Result<(), SutError> {
         self.wanted()?;
         match self.site.role {
             // What a configuration of the user's serves is for that to say.
@@ -63,7 +63,7 @@ impl<'a> Task<'a> {
     ///
     /// # Errors
     /// A parameter is not in the catalog for this proxy, or is not part of its configuration.
-    pub(crate) fn wanted(&self) -> Result<Vec<WantedSetting<'a>>, SutError> {
+    pub fn wanted(&self) -> Result<Vec<WantedSetting<'a>>, SutError> {
         wanted(self.kind, self.settings, self.catalog)
     }
 
@@ -72,7 +72,7 @@ impl<'a> Task<'a> {
     ///
     /// # Errors
     /// Same as [`Task::wanted`].
-    pub(crate) fn directives(&self) -> Result<Vec<Directive>, SutError> {
+    pub fn directives(&self) -> Result<Vec<Directive>, SutError> {
         let wanted = self.wanted()?.into_iter();
         let directives = wanted.flat_map(|wanted| wanted.row.directives(wanted.level));
         Ok(directives
@@ -87,12 +87,12 @@ impl<'a> Task<'a> {
     ///
     /// # Errors
     /// [`SutError::NoOrigin`].
-    pub(crate) fn origin(&self) -> Result<SocketAddr, SutError> {
+    pub fn origin(&self) -> Result<SocketAddr, SutError> {
         self.site.origin.ok_or(SutError::NoOrigin)
     }
 
     /// Returns the error for something that the proxy cannot do.
-    pub(crate) fn unable(&self, what: &str) -> SutError {
+    pub fn unable(&self, what: &str) -> SutError {
         SutError::Unable { kind: self.kind, what: what.to_owned() }
     }
 }

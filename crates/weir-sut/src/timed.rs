@@ -16,14 +16,14 @@ use rustix::net::{
 
 /// A connection, and until when everything on it may last.
 #[derive(Debug)]
-pub(crate) struct TimedStream {
+pub struct TimedStream {
     socket: OwnedFd,
     until: Instant,
 }
 
 impl TimedStream {
     /// Connects to an address.
-    pub(crate) fn to_address(address: &SocketAddr, until: Instant) -> io::Result<TimedStream> {
+    pub fn to_address(address: &SocketAddr, until: Instant) -> io::Result<TimedStream> {
         let stream =
             TcpStream::connect_timeout(address, remaining_time(until)?).map_err(in_time)?;
         let socket = stream.into();

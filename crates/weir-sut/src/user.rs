@@ -9,30 +9,30 @@ use crate::SutError;
 
 /// Name or number of a user or a group in a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Id<'a> {
+pub enum Id<'a> {
     Name(&'a str),
     Number(u32),
 }
 
 /// A user and its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WorkerUser {
-    pub(crate) name: String,
-    pub(crate) group: String,
+pub struct WorkerUser {
+    pub name: String,
+    pub group: String,
     uid: u32,
-    pub(crate) gid: u32,
+    pub gid: u32,
 }
 
 impl WorkerUser {
     /// Returns the user of the workers: the first of `names` that exists. `None` if weir is not root, since the workers
     /// then run as weir's user.
-    pub(crate) fn find(names: &[&str]) -> Option<WorkerUser> {
+    pub fn find(names: &[&str]) -> Option<WorkerUser> {
         WorkerUser::named(None, None, names)
     }
 
     /// Does the same as [`WorkerUser::find`] for a configuration that may name a user and a group: these if they exist,
     /// or else one of `names` and the user's own group.
-    pub(crate) fn named(
+    pub fn named(
         user: Option<Id<'_>>,
         group: Option<Id<'_>>,
         names: &[&str],
@@ -72,7 +72,7 @@ impl WorkerUser {
     }
 
     /// Checks by modes that the user may enter a folder and all folders above it.
-    pub(crate) fn must_reach(&self, folder: &Path) -> Result<(), SutError> {
+    pub fn must_reach(&self, folder: &Path) -> Result<(), SutError> {
         for folder in folder.ancestors().filter(|folder| !folder.as_os_str().is_empty()) {
             let metadata = fs::metadata(folder).map_err(SutError::file("read", folder))?;
             let bit = match () {

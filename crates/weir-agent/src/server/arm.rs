@@ -221,7 +221,7 @@ impl OwnProxy {
         scoped: &Scoped,
         keeper: &Keeper,
     ) -> Result<(OwnProxy, Vec<String>), Failure> {
-        let program = weir_sut::find(job.kind, job.executable.as_deref())?;
+        let program = weir_proxies::find(job.kind, job.executable.as_deref())?;
         let (listen, tls_listen) = match &place.sides.proxy {
             Some(_) => arm_addresses(job.slot),
             None => free_addresses(job.address)?,

@@ -158,7 +158,7 @@ impl Bench {
         };
         let kind = match &job.own {
             Some(own) => {
-                let program = weir_sut::find(job.kind, job.executable.as_deref())?;
+                let program = weir_proxies::find(job.kind, job.executable.as_deref())?;
                 let settings = self.catalog.split(job.kind, &job.settings).proxy;
                 program.certificate_kind(&own.file, &settings, &job.asks, &self.catalog)?
             }
@@ -169,7 +169,7 @@ impl Bench {
 
     /// Plans the copy of a user's configuration for an arm; nothing is written.
     fn place(&self, job: &CopyJob) -> Result<PlacedCopy, SutError> {
-        let program = weir_sut::find(job.kind, job.executable.as_deref())?;
+        let program = weir_proxies::find(job.kind, job.executable.as_deref())?;
         let settings = self.catalog.split(job.kind, &job.settings).proxy;
         program.place(&job.main, &settings, &job.asks, &self.catalog)
     }
@@ -303,7 +303,7 @@ impl Hands for Bench {
     fn find_program(&mut self, wanted: FindProgram) -> Result<Program, Failure> {
         let kind = wanted.kind;
         let version = if kind.is_started() {
-            weir_sut::find(kind, wanted.executable.as_deref())?.version().to_owned()
+            weir_proxies::find(kind, wanted.executable.as_deref())?.version().to_owned()
         } else {
             String::new()
         };

@@ -39,7 +39,7 @@ impl ExternalProxy {
 
     /// Reads the proxy's program and settings; `None` if its program is not one that weir knows.
     pub(super) fn observed(&self) -> Option<ObservedProxy> {
-        run_within(self.network.as_ref(), || weir_sut::observe(&self.processes, self.address))
+        run_within(self.network.as_ref(), || weir_proxies::observe(&self.processes, self.address))
             .ok()?
     }
 

@@ -2,7 +2,6 @@
 
 use serde_json::Value as Json;
 
-use super::find::get;
 use super::listening::Listening;
 use super::pointer::Pointer;
 use super::tree::Tree;
@@ -13,25 +12,25 @@ use crate::place::line_and_column;
 use crate::{Listener, Source};
 
 /// A parsed document: its file, its text as a tree, and its value.
-pub(super) type Parts<'a> = (&'a Source, &'a Tree, &'a Json);
+pub type Parts<'a> = (&'a Source, &'a Tree, &'a Json);
 
 /// Function of a dialect that finds the way of a request coming in at a listener.
 type FindRoute = fn(&Document<'_>, usize, &Request<'_>) -> Route;
 
 /// A document prepared for looking up the ways of requests.
-pub(super) struct Document<'a> {
+pub struct Document<'a> {
     tree: &'a Tree,
-    pub(super) json: &'a Json,
-    pub(super) found: Vec<Listening>,
-    pub(super) candidates: Candidates<'a>,
+    pub json: &'a Json,
+    pub found: Vec<Listening>,
+    pub candidates: Candidates<'a>,
     find_route: FindRoute,
 }
 
 impl<'a> Document<'a> {
-    pub(super) fn new(
+    pub fn new(
         (source, tree, json): Parts<'a>,
         found: Vec<Listening>,
-        mut missing: Missing,
+        missing: Missing,
         find_route: FindRoute,
     ) -> Document<'a> {
         let file = &source.files[0];
@@ -58,22 +57,18 @@ impl<'a> Document<'a> {
             }
         });
         let all = candidates.collect();
-        if get(json, &Pointer::parse("/dynamic_resources/lds_config")).is_some() {
-            missing.hint =
-                "listeners of `lds_config` are not read: write them into static_resources";
-        }
         let candidates = Candidates { source, all, missing };
         Document { tree, json, candidates, found, find_route }
     }
 
     /// Returns the position of a value: index of the file, and byte offset in its text.
-    pub(super) fn place(&self, at: &Pointer) -> (usize, usize) {
+    pub fn place(&self, at: &Pointer) -> (usize, usize) {
         let file = &self.candidates.source.files[0];
         (0, span_of(file, self.tree, at).start)
     }
 
     /// Returns a value as a named part with its position.
-    pub(super) fn spot(&self, at: &Pointer, name: impl Into<String>) -> Spot {
+    pub fn spot(&self, at: &Pointer, name: impl Into<String>) -> Spot {
         let source = self.candidates.source;
         let span = span_of(&source.files[0], self.tree, at);
         Spot { pointer: at.to_string(), ..Spot::new(source, 0, span, name.into()) }
@@ -92,7 +87,7 @@ impl Map for Document<'_> {
 
 /// Returns the answer for a status in a document: a number, or a text with a number. A missing status counts as
 /// `otherwise`.
-pub(super) fn of_status(status: Option<&Json>, otherwise: u16) -> Answer {
+pub fn of_status(status: Option<&Json>, otherwise: u16) -> Answer {
     let number = match status {
         Some(Json::String(text)) => text.parse().ok(),
         Some(number) => number.as_u64().and_then(|number| u16::try_from(number).ok()),

@@ -8,92 +8,15 @@ use super::find::{BEHIND, Finder, Lookup, field, get};
 use super::pointer::Pointer;
 use super::set::{Edit, set_in};
 use super::tree::Tree;
-use super::write::in_style;
-use super::{caddy, envoy};
 use crate::place::{about, error};
 use crate::{ConfigurationError, Source, WantedSetting};
 
-impl Dialect {
-    /// Returns the objects that a context's name stands for; None if this dialect has no such context.
-    fn objects(self, document: &Json, context: &str) -> Option<Vec<Pointer>> {
-        match self {
-            Dialect::Envoy => envoy::objects(document, context),
-            Dialect::Caddy => caddy::objects(document, context),
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Dialect::Envoy => "Envoy",
-            Dialect::Caddy => "Caddy",
-        }
-    }
-
-    /// Returns the further edits that an object needs when something is put into it at `at`: the type of an object that
-    /// is made for it, and defaults that would be lost. None if the object cannot be made without a loss.
-    fn companions(
-        self,
-        document: &Json,
-        context: &str,
-        object: &Pointer,
-        at: &str,
-    ) -> Option<Vec<Edit>> {
-        let values: Vec<(Pointer, Json)> = match (self, context) {
-            (Dialect::Caddy, "transport") => {
-                let mut values = Vec::new();
-                if get(document, object).is_none() {
-                    values.push((object.child("protocol"), "http".into()));
-                }
-                let keep_alive = object.child("keep_alive");
-                if at.starts_with("/keep_alive/") && get(document, &keep_alive).is_none() {
-                    let defaults = caddy::new_keep_alive();
-                    values.extend(defaults.map(|(name, value)| (keep_alive.child(name), value)));
-                }
-                values
-            }
-            (Dialect::Envoy, "upstream_http") if get(document, object).is_none() => {
-                let cluster = object.first(object.tokens().len().saturating_sub(2));
-                envoy::new_upstream_http(get(document, &cluster)?)?
-                    .into_iter()
-                    .map(|(name, value)| (object.child(name), value))
-                    .collect()
-            }
-            _ => Vec::new(),
-        };
-        Some(
-            values
-                .into_iter()
-                .map(|(at, value)| Edit { at, value: Some(value.to_string()) })
-                .collect(),
-        )
-    }
-
-    /// Returns the object that is in force if `object` is not there: an Envoy cluster itself has fields of the same
-    /// names (`common_http_protocol_options`), which count without the other object.
-    fn said_by(self, document: &Json, context: &str, object: Pointer) -> Pointer {
-        let is_upstream = (self, context) == (Dialect::Envoy, "upstream_http");
-        if is_upstream && get(document, &object).is_none() {
-            object.first(object.tokens().len().saturating_sub(2))
-        } else {
-            object
-        }
-    }
-
-    /// Returns true if an item of a list is the one that a row means: the item of the row's name, or among items
-    /// without names the one for all requests.
-    fn is_meant(self, item: &Json, name: Option<&Json>) -> bool {
-        match name {
-            Some(name) => field(item, "name") == Some(name),
-            None => self == Dialect::Caddy || envoy::is_for_all(item),
-        }
-    }
-
-    /// Returns the folder where packages of the proxy have their logs.
-    fn logs(self) -> &'static str {
-        match self {
-            Dialect::Envoy => "/var/log/envoy",
-            Dialect::Caddy => "/var/log/caddy",
-        }
+/// Returns true if an item of a list is the one that a row means: the item of the row's name, or among items without
+/// names the one for all requests.
+fn is_meant(dialect: &dyn Dialect, item: &Json, name: Option<&Json>) -> bool {
+    match name {
+        Some(name) => field(item, "name") == Some(name),
+        None => dialect.is_for_all(item),
     }
 }
 
@@ -113,7 +36,7 @@ impl Dialect {
 /// lose something that it has by the change.
 pub fn change(
     source: &Source,
-    dialect: Dialect,
+    dialect: &dyn Dialect,
     wanted: &[WantedSetting<'_>],
 ) -> Result<Source, ConfigurationError> {
     let format = dialect.format(&source.files[0].path);
@@ -141,7 +64,7 @@ pub fn change(
 
 /// Returns the value that a row's level is read from, in the object of the row's context. In a list, it is in the item
 /// that [`change`] means.
-pub fn effective<'d>(dialect: Dialect, row: &Parameter, object: &'d Json) -> Option<&'d Json> {
+pub fn effective<'d>(dialect: &dyn Dialect, row: &Parameter, object: &'d Json) -> Option<&'d Json> {
     let EffectiveFrom::Value { context, at } = &row.effective else {
         return None;
     };
@@ -151,7 +74,7 @@ pub fn effective<'d>(dialect: Dialect, row: &Parameter, object: &'d Json) -> Opt
     let name = name_of(row, context.name(), list);
     let items = get(object, &Pointer::parse(list))?.as_array()?;
     let mut all = items.iter();
-    let meant = all.find(|item| dialect.is_meant(item, name.as_ref()));
+    let meant = all.find(|item| is_meant(dialect, item, name.as_ref()));
     // One of another name may say the same of something else: a log that the user has.
     let item = meant.or_else(|| items.first().filter(|_| name.is_some()))?;
     get(item, &Pointer::parse(&format!("/{rest}")))
@@ -190,7 +113,7 @@ struct Logged<'d> {
 struct Row<'r> {
     source: &'r Source,
     tree: &'r Tree,
-    dialect: Dialect,
+    dialect: &'r dyn Dialect,
     document: &'r Json,
     wanted: &'r WantedSetting<'r>,
     /// Further edits that the row's objects need.
@@ -232,7 +155,7 @@ impl Row<'_> {
             for object in objects {
                 let object = match value {
                     Some(_) => object,
-                    None => self.dialect.said_by(self.document, context, object),
+                    None => self.dialect.in_force(self.document, context, object),
                 };
                 if !logged.objects.contains(&(context, object.clone())) {
                     self.put_into(context, &object, at, value.clone())?;
@@ -245,20 +168,10 @@ impl Row<'_> {
         Ok(())
     }
 
-    /// Takes out the access logs that Envoy's listeners have outside of their connection managers.
+    /// Takes out the access logs that the dialect has outside of the row's objects.
     fn without_other_logs(&mut self) {
-        let listeners = match self.dialect {
-            Dialect::Envoy => envoy::objects(self.document, "listener"),
-            Dialect::Caddy => None,
-        };
-        let edits: Vec<Edit> = listeners
-            .into_iter()
-            .flatten()
-            .map(|it| it.child("access_log"))
-            .filter(|at| get(self.document, at).is_some())
-            .map(|at| Edit { at, value: None })
-            .collect();
-        self.edits.extend(edits);
+        let logs = self.dialect.other_logs(self.document).into_iter();
+        self.edits.extend(logs.map(|at| Edit { at, value: None }));
     }
 
     fn put_into(
@@ -275,7 +188,9 @@ impl Row<'_> {
                         "write the object with the protocol in it, and the setting goes there",
                     )
                 })?;
-            self.companions.extend(companions);
+            let companions = companions.into_iter();
+            self.companions
+                .extend(companions.map(|(at, value)| Edit { at, value: Some(value.to_string()) }));
         } else if (context, at) == ("compressor", "/name") {
             return Err(self.wrong("would take an HTTP filter out".to_owned()).hint(
                 "take it out of a copy by hand, and compare the two with an arm of its own",
@@ -289,9 +204,9 @@ impl Row<'_> {
             _ => value,
         };
         let existing = get(self.document, &place);
-        let styled = value.map(|value| match (self.dialect, existing) {
-            (Dialect::Caddy, Some(existing)) => in_style(existing, value),
-            _ => value,
+        let styled = value.map(|value| match existing {
+            Some(existing) => self.dialect.in_style(existing, value),
+            None => value,
         });
         self.edits.push(Edit { at: place, value: styled });
         Ok(())
@@ -309,7 +224,7 @@ impl Row<'_> {
             return Some(as_written);
         };
         let mut all = items.iter();
-        let meant = all.position(|item| self.dialect.is_meant(item, name.as_ref()));
+        let meant = all.position(|item| is_meant(self.dialect, item, name.as_ref()));
         let inner = Pointer::parse(&format!("/{rest}"));
         match (meant, comes) {
             (Some(index), true) => Some(list.child(index).join(&inner)),

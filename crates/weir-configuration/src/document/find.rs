@@ -17,7 +17,7 @@ pub(super) const BEHIND: &str = "-";
 const FIRST: &str = "0";
 
 /// Returns the value at a pointer, in either spelling of Envoy's fields.
-pub(super) fn get<'d>(document: &'d Json, at: &Pointer) -> Option<&'d Json> {
+pub fn get<'d>(document: &'d Json, at: &Pointer) -> Option<&'d Json> {
     at.tokens().iter().try_fold(document, |value, token| match value {
         Json::Array(items) => items.get(token.parse::<usize>().ok()?),
         value if token == FIRST => Some(field(value, token).unwrap_or(value)),
@@ -26,17 +26,17 @@ pub(super) fn get<'d>(document: &'d Json, at: &Pointer) -> Option<&'d Json> {
 }
 
 /// Returns the text at a pointer.
-pub(super) fn text(document: &Json, at: impl Into<Pointer>) -> Option<&str> {
+pub fn text(document: &Json, at: impl Into<Pointer>) -> Option<&str> {
     get(document, &at.into()).and_then(Json::as_str)
 }
 
 /// Returns true if the value at a pointer is `true`.
-pub(super) fn is_true(document: &Json, at: impl Into<Pointer>) -> bool {
+pub fn is_true(document: &Json, at: impl Into<Pointer>) -> bool {
     get(document, &at.into()) == Some(&Json::Bool(true))
 }
 
 /// Returns pointers to the items of a list, or to the one object in place of a list.
-pub(super) fn items(document: &Json, at: impl Into<Pointer>) -> Vec<Pointer> {
+pub fn items(document: &Json, at: impl Into<Pointer>) -> Vec<Pointer> {
     let at = at.into();
     let count = match get(document, &at) {
         Some(Json::Array(items)) => items.len(),
@@ -47,13 +47,13 @@ pub(super) fn items(document: &Json, at: impl Into<Pointer>) -> Vec<Pointer> {
 }
 
 /// Returns the value of a key, in either spelling.
-pub(super) fn field<'d>(value: &'d Json, name: &str) -> Option<&'d Json> {
+pub fn field<'d>(value: &'d Json, name: &str) -> Option<&'d Json> {
     value.get(name).or_else(|| value.get(camel(name)))
 }
 
 /// Returns true if a value is a constant of an enumeration, by its name or number. Envoy's reader of JSON takes names
 /// in any case, with dashes for underscores (`case_insensitive_enum_parsing` of protobuf).
-pub(super) fn is_constant(value: &Json, name: &str, number: u64) -> bool {
+pub fn is_constant(value: &Json, name: &str, number: u64) -> bool {
     value.as_u64() == Some(number)
         || value.as_str().is_some_and(|text| text.replace('-', "_").eq_ignore_ascii_case(name))
 }
@@ -69,7 +69,7 @@ pub(super) enum Lookup<'n> {
 /// A value, and the collection that it is in with its index there.
 #[derive(Clone, Copy)]
 pub(super) struct NodePosition<'n> {
-    pub(super) node: &'n Node,
+    pub node: &'n Node,
     pub(super) holder: Option<(&'n Node, usize)>,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Finder<'n> {
 }
 
 impl<'n> Finder<'n> {
-    pub(super) fn new(file: &'n SourceFile, tree: &'n Tree) -> Finder<'n> {
+    pub(crate) fn new(file: &'n SourceFile, tree: &'n Tree) -> Finder<'n> {
         Finder { file, tree, crossed: BTreeMap::new() }
     }
 
@@ -90,7 +90,7 @@ impl<'n> Finder<'n> {
     ///
     /// # Errors
     /// Returns an error if the way leads through a value that is no collection, or past the end of a list.
-    pub(super) fn find(&mut self, pointer: &Pointer) -> Result<Lookup<'n>, ConfigurationError> {
+    pub(crate) fn find(&mut self, pointer: &Pointer) -> Result<Lookup<'n>, ConfigurationError> {
         let mut current = NodePosition { node: &self.tree.root, holder: None };
         for (steps, token) in pointer.tokens().iter().enumerate() {
             let node = self.enter(current.node);
@@ -144,7 +144,7 @@ impl<'n> Finder<'n> {
     ///
     /// # Errors
     /// Returns an error if a value is shared by an anchor and its aliases, and not all of them are to be changed.
-    pub(super) fn check(&self) -> Result<(), ConfigurationError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigurationError> {
         for (anchor, places) in &self.crossed {
             let all = self.tree.references.get(anchor).copied().unwrap_or_default();
             if places.len() < all {

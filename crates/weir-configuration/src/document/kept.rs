@@ -10,19 +10,19 @@ use crate::place::{LEAVE_OUT, error};
 use crate::{ConfigurationError, SourceFile};
 
 /// A value that is kept.
-pub(super) struct RetainedValue<'n> {
+pub struct RetainedValue<'n> {
     /// Key of the value, or of the list that the value is in.
-    pub(super) key: &'n str,
+    pub key: &'n str,
     /// Key of the object that contains `key`.
-    pub(super) outer: &'n str,
+    pub outer: &'n str,
     /// Byte offset at which the key, or the item of a list, begins.
-    pub(super) at: usize,
-    pub(super) node: &'n Node,
+    pub at: usize,
+    pub node: &'n Node,
 }
 
 impl RetainedValue<'_> {
     /// Returns the text of a scalar; empty for a collection and an alias.
-    pub(super) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         match &self.node.value {
             Value::Scalar { text, .. } => text,
             _ => "",
@@ -30,12 +30,12 @@ impl RetainedValue<'_> {
     }
 
     /// Returns true if the key is one of a list, in either spelling; `, ` separates the names.
-    pub(super) fn is(&self, names: &str) -> bool {
+    pub fn is(&self, names: &str) -> bool {
         names.split(", ").any(|name| self.key == name || self.key == camel(name))
     }
 
     /// Returns true for an object with a key, in either spelling.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         match &self.node.value {
             Value::Map { entries, .. } => position(entries, name).is_some(),
             _ => false,
@@ -44,11 +44,11 @@ impl RetainedValue<'_> {
 }
 
 /// Rules of a dialect about the values that its copies may keep.
-pub(super) struct ForeignCheck {
+pub struct ForeignCheck {
     /// Returns the reason why a copy must not keep a value; None if it may.
-    pub(super) foreign: fn(&RetainedValue<'_>) -> Option<String>,
+    pub foreign: fn(&RetainedValue<'_>) -> Option<String>,
     /// Hint in addition to leaving the value out.
-    pub(super) hint: &'static str,
+    pub hint: &'static str,
 }
 
 /// Checks everything that no edit replaces or takes out. A value with an anchor is checked where it stands, and so are
@@ -56,7 +56,7 @@ pub(super) struct ForeignCheck {
 ///
 /// # Errors
 /// Returns an error for the first value that could contact or write something that a copy must not, with its place.
-pub(super) fn check(
+pub fn check(
     file: &SourceFile,
     tree: &Tree,
     edits: &[Edit],

@@ -3,27 +3,27 @@
 use super::pointer::Pointer;
 
 /// An address on which a document makes its program listen.
-pub(super) struct Listening {
+pub struct Listening {
     /// Pointer to the value that sets the address.
-    pub(super) at: Pointer,
+    pub at: Pointer,
     /// Pointer to the server that the address belongs to; addresses of one server share its behaviour.
-    pub(super) server: Pointer,
+    pub server: Pointer,
     /// Address as messages show it.
-    pub(super) address: String,
-    pub(super) port: Option<u16>,
-    pub(super) tls: bool,
-    pub(super) udp: bool,
+    pub address: String,
+    pub port: Option<u16>,
+    pub tls: bool,
+    pub udp: bool,
 }
 
 impl Listening {
     /// Returns true if a server's address (`127.0.0.1:8080`, or a path) leads to this listener.
-    pub(super) fn is_behind(&self, server: &str) -> bool {
+    pub fn is_behind(&self, server: &str) -> bool {
         !self.udp && leads(server, &self.address)
     }
 }
 
 /// Returns true if a server's address leads to a listener's address.
-pub(super) fn leads(server: &str, listener: &str) -> bool {
+pub fn leads(server: &str, listener: &str) -> bool {
     let (Some((host, port)), Some((own, own_port))) =
         (server.rsplit_once(':'), listener.rsplit_once(':'))
     else {

@@ -1,56 +1,38 @@
-//! Configurations that are one JSON or YAML document, addressed by path: Envoy's bootstrap and Caddy's JSON. (A
-//! Caddyfile is converted to JSON by `caddy adapt`, which is left to the caller.)
+//! Configurations that are one JSON or YAML document, addressed by path. A [`Dialect`] knows what its parts mean.
 
-mod asked;
-mod caddy;
-mod caddy_known;
-mod caddy_matchers;
-mod caddy_passage;
-mod caddy_replaced;
-mod caddy_routes;
+pub mod asked;
 mod change;
 mod dialect;
-mod envoy;
-mod envoy_certificates;
-mod envoy_clusters;
-mod envoy_filters;
-mod envoy_known;
-mod envoy_protocol;
-mod envoy_replaced;
-mod envoy_routes;
-mod find;
+pub mod find;
 mod json;
-mod kept;
-mod listening;
+pub mod kept;
+pub mod listening;
 mod pointer;
 mod set;
 mod setter;
 mod tree;
-mod walk;
+pub mod walk;
 mod write;
 mod yaml;
 
 use std::path::Path;
 
-pub use caddy::adapt_caddy;
 pub use change::{change, effective};
 pub use dialect::Dialect;
-pub use envoy::adapt_envoy;
 pub use pointer::Pointer;
-pub use set::{Edit, set};
-pub use tree::Format;
+pub use set::{Edit, Edits, set, set_in};
+pub use tree::{Format, Tree, Value, camel};
 
 use serde_json::Value as Json;
 use weir_model::record::ReplacedRecord;
 use weir_model::study::AskSpec;
 
-use crate::asked::{Request, look_up};
+use crate::asked::Request;
 use crate::replaced::Replacements;
 use crate::{
     ConfigurationError, Listener, PemLocation, RequestOutcome, ShownCertificate, Source, place,
 };
-use find::{field, get};
-use tree::Tree;
+use find::field;
 
 /// Reads a document. Its text is not changed, but must be valid in its format.
 ///
@@ -75,14 +57,13 @@ pub fn value(source: &Source, format: Format) -> Result<serde_json::Value, Confi
 ///
 /// # Errors
 /// Returns an error if the document cannot be read.
-pub fn listeners(source: &Source, dialect: Dialect) -> Result<Vec<Listener>, ConfigurationError> {
-    let tree = Tree::parse(&source.files[0], dialect.format(&source.files[0].path))?;
+pub fn listeners(
+    source: &Source,
+    dialect: &dyn Dialect,
+) -> Result<Vec<Listener>, ConfigurationError> {
+    let tree = parse(source, dialect)?;
     let json = tree.meaning(&tree.root);
-    let parts = (source, &tree, &json);
-    Ok(match dialect {
-        Dialect::Envoy => envoy::document(parts).candidates.listeners(),
-        Dialect::Caddy => caddy::document(parts, true).candidates.listeners(),
-    })
+    Ok(dialect.document((source, &tree, &json)).candidates.listeners())
 }
 
 /// Looks up the answers to the requests of a load, one for each.
@@ -92,18 +73,12 @@ pub fn listeners(source: &Source, dialect: Dialect) -> Result<Vec<Listener>, Con
 /// names matches nothing.
 pub fn asked(
     source: &Source,
-    dialect: Dialect,
+    dialect: &dyn Dialect,
     ask: &AskSpec,
 ) -> Result<Vec<RequestOutcome>, ConfigurationError> {
-    let tree = Tree::parse(&source.files[0], dialect.format(&source.files[0].path))?;
+    let tree = parse(source, dialect)?;
     let json = tree.meaning(&tree.root);
-    let parts = (source, &tree, &json);
-    match dialect {
-        Dialect::Envoy => look_up(&envoy::document(parts), ask),
-        Dialect::Caddy => {
-            caddy::with_document(parts, ask.tls, |it| look_up(it, ask)).map(|(_, asked)| asked)
-        }
-    }
+    dialect.look_up((source, &tree, &json), ask).map(|(_, outcomes)| outcomes)
 }
 
 /// Returns the certificates that a document shows to the clients of a load.
@@ -112,48 +87,35 @@ pub fn asked(
 /// Returns the errors of [`asked`].
 pub fn certificates(
     source: &Source,
-    dialect: Dialect,
+    dialect: &dyn Dialect,
     ask: &AskSpec,
 ) -> Result<Vec<ShownCertificate>, ConfigurationError> {
-    let tree = Tree::parse(&source.files[0], dialect.format(&source.files[0].path))?;
+    let tree = parse(source, dialect)?;
     let json = tree.meaning(&tree.root);
-    let document = match dialect {
-        Dialect::Envoy => envoy::document((source, &tree, &json)),
-        Dialect::Caddy => caddy::document((source, &tree, &json), true),
-    };
-    let places = match dialect {
-        Dialect::Envoy => {
-            let answers = look_up(&document, ask)?;
-            answers
-                .first()
-                .map_or_else(Vec::new, |asked| envoy_certificates::certificates(&document, asked))
-        }
-        Dialect::Caddy => {
-            let all = caddy_replaced::certificates(&json).into_iter();
-            all.map(|at| (at.clone(), get(&json, &at).cloned().unwrap_or_default())).collect()
-        }
-    };
-    let shown = places.into_iter().map(|(at, value)| {
-        let text = |name: &str| field(&value, name).and_then(Json::as_str);
-        let unknown = format!("certificate {value}");
-        let path = text("filename").or(value.as_str());
-        let (name, pem) = match (text("inline_string"), path) {
-            (Some(inline), _) => ("certificate", PemLocation::Text(inline.to_owned())),
-            (None, Some(text)) if text.starts_with("-----BEGIN") => {
-                ("certificate", PemLocation::Text(text.to_owned()))
-            }
-            (None, Some(path)) => (path, PemLocation::At(source.base.join(path))),
-            (None, None) => (&*unknown, PemLocation::Unknown),
-        };
-        let spot = document.spot(&at, name).record(source);
-        ShownCertificate { spot, pem }
-    });
-    let shown: Vec<ShownCertificate> = shown.collect();
-    if dialect == Dialect::Caddy && shown.is_empty() {
-        let automatic = caddy_replaced::automatic_certificate(&document, ask.server_name());
-        return Ok(vec![automatic]);
+    let document = dialect.document((source, &tree, &json));
+    let mut shown: Vec<ShownCertificate> = Vec::new();
+    for (at, value) in dialect.certificates(&document, ask)? {
+        let (name, pem) = locate_pem(&value, source);
+        shown.push(ShownCertificate { spot: document.spot(&at, name).record(source), pem });
+    }
+    if shown.is_empty() {
+        shown.extend(dialect.automatic_certificate(&document, ask.server_name()));
     }
     Ok(shown)
+}
+
+/// Returns the place of a certificate's text, with a name for messages, from the value that says where it is.
+fn locate_pem(value: &Json, source: &Source) -> (String, PemLocation) {
+    let text = |name: &str| field(value, name).and_then(Json::as_str);
+    let inline = text("inline_string");
+    let path = text("filename").or(value.as_str());
+    if let Some(pem) = inline.or(path.filter(|text| text.starts_with("-----BEGIN"))) {
+        return ("certificate".to_owned(), PemLocation::Text(pem.to_owned()));
+    }
+    match path {
+        Some(path) => (path.to_owned(), PemLocation::At(source.base.join(path))),
+        None => (format!("certificate {value}"), PemLocation::Unknown),
+    }
 }
 
 /// Finds the parts on the way of a load's requests that a copy of a document replaces.
@@ -162,27 +124,20 @@ pub fn certificates(
 /// Returns the errors of [`asked`].
 pub fn replaced(
     source: &Source,
-    dialect: Dialect,
+    dialect: &dyn Dialect,
     ask: &AskSpec,
 ) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
-    let tree = Tree::parse(&source.files[0], dialect.format(&source.files[0].path))?;
+    let tree = parse(source, dialect)?;
     let json = tree.meaning(&tree.root);
-    let parts = (source, &tree, &json);
-    let (document, asked) = match dialect {
-        Dialect::Envoy => {
-            let document = envoy::document(parts);
-            let answers = look_up(&document, ask)?;
-            (document, answers)
-        }
-        Dialect::Caddy => caddy::with_document(parts, ask.tls, |it| look_up(it, ask))?,
-    };
-    let add = match dialect {
-        Dialect::Envoy => envoy_replaced::add,
-        Dialect::Caddy => caddy_replaced::add,
-    };
+    let (document, outcomes) = dialect.look_up((source, &tree, &json), ask)?;
     let mut replacements = Replacements::new(source);
-    for (request, asked) in Request::all(ask).zip(&asked) {
-        add(&document, (&request, asked), &mut replacements);
+    for way in Request::all(ask).zip(&outcomes) {
+        dialect.add_replaced(&document, (&way.0, way.1), &mut replacements);
     }
     Ok(replacements.done())
+}
+
+fn parse(source: &Source, dialect: &dyn Dialect) -> Result<Tree, ConfigurationError> {
+    let file = &source.files[0];
+    Tree::parse(file, dialect.format(&file.path))
 }

@@ -37,7 +37,7 @@ impl Pointer {
     }
 
     /// Returns true if this pointer continues `other`, in either spelling of Envoy's fields.
-    pub(super) fn is_below(&self, other: &Pointer) -> bool {
+    pub fn is_below(&self, other: &Pointer) -> bool {
         self.0.len() > other.0.len()
             && self
                 .0
@@ -47,7 +47,7 @@ impl Pointer {
     }
 
     /// Returns the pointer with only its first `steps` tokens.
-    pub(super) fn first(&self, steps: usize) -> Pointer {
+    pub fn first(&self, steps: usize) -> Pointer {
         Pointer(self.0[..steps.min(self.0.len())].to_vec())
     }
 }

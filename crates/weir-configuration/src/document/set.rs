@@ -22,15 +22,15 @@ pub struct Edit {
 
 /// Edits of a copy, collected in order.
 #[derive(Default)]
-pub(super) struct Edits(pub(super) Vec<Edit>);
+pub struct Edits(pub Vec<Edit>);
 
 impl Edits {
-    pub(super) fn put(&mut self, at: impl Into<Pointer>, value: impl Into<Json>) {
+    pub fn put(&mut self, at: impl Into<Pointer>, value: impl Into<Json>) {
         let (at, value) = (at.into(), Some(value.into().to_string()));
         self.0.push(Edit { at, value });
     }
 
-    pub(super) fn take(&mut self, at: impl Into<Pointer>) {
+    pub fn take(&mut self, at: impl Into<Pointer>) {
         let (at, value) = (at.into(), None);
         self.0.push(Edit { at, value });
     }
@@ -59,7 +59,7 @@ pub fn set(source: &Source, format: Format, edits: &[Edit]) -> Result<Source, Co
 }
 
 /// Does the same as [`set`] to a document that is already parsed.
-pub(super) fn set_in(
+pub fn set_in(
     source: &Source,
     tree: &Tree,
     format: Format,

@@ -30,18 +30,18 @@ pub enum Format {
 
 /// A value and its position.
 #[derive(Debug, Clone)]
-pub(super) struct Node {
+pub struct Node {
     /// Byte range in the text. For a collection in YAML's block style: from its first key or item to the end of its
     /// last one.
-    pub(super) span: Range<usize>,
-    pub(super) value: Value,
+    pub span: Range<usize>,
+    pub value: Value,
     /// Number of the node's anchor: `&name`.
-    pub(super) anchor: Option<usize>,
+    pub anchor: Option<usize>,
 }
 
 /// Value of a node.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub enum Value {
     /// Scalar: text, number, true, false or null.
     Scalar {
         text: String,
@@ -59,7 +59,7 @@ pub(super) enum Value {
 
 /// Notation of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub enum Style {
     Plain,
     Single,
     Double,
@@ -69,16 +69,16 @@ pub(super) enum Style {
 
 /// A key and its value.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) key: String,
+pub struct Entry {
+    pub key: String,
     pub(super) key_span: Range<usize>,
-    pub(super) value: Node,
+    pub value: Node,
 }
 
 /// A whole document.
 #[derive(Debug)]
-pub(super) struct Tree {
-    pub(super) root: Node,
+pub struct Tree {
+    pub root: Node,
     /// Copies of the nodes with anchors, by anchor. An alias refers to one of them instead of containing it.
     anchored: BTreeMap<usize, Node>,
     /// Number of times that each anchor's node occurs: once in its own place, and once for each alias.
@@ -86,7 +86,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn parse(file: &SourceFile, format: Format) -> Result<Tree, ConfigurationError> {
+    pub fn parse(file: &SourceFile, format: Format) -> Result<Tree, ConfigurationError> {
         let root = match format {
             Format::Json => json::parse(file)?,
             Format::Yaml => yaml::parse(file)?,
@@ -98,7 +98,7 @@ impl Tree {
     }
 
     /// Returns the node itself, or the node that it is an alias of.
-    pub(super) fn resolve<'n>(&'n self, node: &'n Node) -> &'n Node {
+    pub fn resolve<'n>(&'n self, node: &'n Node) -> &'n Node {
         match node.value {
             // An anchor stands before its aliases, so this ends.
             Value::Alias(anchor) => self.anchored.get(&anchor).map_or(node, |n| self.resolve(n)),
@@ -107,7 +107,7 @@ impl Tree {
     }
 
     /// Returns the value of a node, with aliases followed.
-    pub(super) fn meaning(&self, node: &Node) -> Json {
+    pub fn meaning(&self, node: &Node) -> Json {
         match &node.value {
             // How much this can be was measured before.
             Value::Alias(_) => self.meaning(self.resolve(node)),
@@ -229,7 +229,7 @@ fn collect(
 }
 
 /// Returns the value of a scalar without quotes by YAML's core schema, which includes JSON's.
-pub(super) fn plain(text: &str) -> Json {
+pub(crate) fn plain(text: &str) -> Json {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Json::Null,
         "true" | "True" | "TRUE" => Json::Bool(true),
@@ -243,7 +243,7 @@ pub(super) fn plain(text: &str) -> Json {
 
 /// Returns the index of a key among entries. Envoy reads both spellings of its fields, `connect_timeout` and
 /// `connectTimeout`.
-pub(super) fn position(entries: &[Entry], key: &str) -> Option<usize> {
+pub(crate) fn position(entries: &[Entry], key: &str) -> Option<usize> {
     let exact = entries.iter().position(|entry| entry.key == key);
     exact.or_else(|| {
         let other_spelling = camel(key);
@@ -252,7 +252,7 @@ pub(super) fn position(entries: &[Entry], key: &str) -> Option<usize> {
 }
 
 /// Converts a key to camel case: `connectTimeout` for `connect_timeout`.
-pub(super) fn camel(key: &str) -> String {
+pub fn camel(key: &str) -> String {
     let mut words = key.split('_');
     let first = words.next().unwrap_or_default().to_owned();
     words.fold(first, |text, word| {

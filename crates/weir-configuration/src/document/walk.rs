@@ -10,11 +10,11 @@ use super::tree::Tree;
 use crate::SourceFile;
 
 /// A visit of all values.
-pub(super) struct Visit;
+pub struct Visit;
 
 impl Visit {
     /// Calls `tell` with each value and its pointer, outer values first.
-    pub(super) fn all(value: &Json, tell: &mut dyn FnMut(&Pointer, &Json)) {
+    pub fn all(value: &Json, tell: &mut dyn FnMut(&Pointer, &Json)) {
         Visit::below(&Pointer::default(), value, tell);
     }
 

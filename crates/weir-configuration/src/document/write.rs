@@ -3,19 +3,18 @@
 use serde_json::Value as Json;
 
 use super::tree::{Format, Style, plain};
-use crate::place::like;
 
 /// Style of a document's text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Layout<'t> {
-    pub(super) format: Format,
+pub(crate) struct Layout<'t> {
+    pub format: Format,
     /// One step of indentation.
-    pub(super) unit: &'t str,
-    pub(super) line_end: &'static str,
+    pub unit: &'t str,
+    pub line_end: &'static str,
     /// True if the document has more than one line.
     pub(super) many_lines: bool,
     /// True if keys and texts are in quotes even if they need none.
-    pub(super) quotes: bool,
+    pub quotes: bool,
     /// True if dashes of YAML's lists stand below the first letter of their key, and not further in.
     pub(super) dashes_at_key: bool,
     /// True if there are blanks inside of YAML's braces.
@@ -37,7 +36,7 @@ impl Layout<'_> {
     }
 
     /// Returns a value as JSON, on as many lines as the document would use, the first one not indented.
-    pub(super) fn brackets(&self, value: &Json, indent: &str) -> String {
+    pub(crate) fn brackets(&self, value: &Json, indent: &str) -> String {
         let inner = format!("{indent}{}", self.unit);
         let (open, items, close) = match value {
             Json::Object(map) if !map.is_empty() && self.many_lines => (
@@ -62,7 +61,7 @@ impl Layout<'_> {
     }
 
     /// Returns an entry in YAML's block style, the first line not indented.
-    pub(super) fn entry(&self, key: &str, value: &Json, indent: &str) -> String {
+    pub(crate) fn entry(&self, key: &str, value: &Json, indent: &str) -> String {
         format!("{}:{}", self.key(key), self.after_colon(value, indent))
     }
 
@@ -143,7 +142,7 @@ impl Layout<'_> {
     }
 
     /// Returns an item of a list in YAML's block style, to be written behind its dash, which is indented by `indent`.
-    pub(super) fn item(&self, value: &Json, indent: &str) -> String {
+    pub(crate) fn item(&self, value: &Json, indent: &str) -> String {
         match value {
             Json::Object(map) if !map.is_empty() => {
                 let inner = format!("{indent}  ");
@@ -155,17 +154,6 @@ impl Layout<'_> {
             value => self.new_scalar(value),
         }
     }
-}
-
-/// Returns a duration of Caddy's in the unit of the one that it replaces, in minutes or hours, if it comes out even.
-/// Any other value is returned as it is.
-pub(super) fn in_style(found: &Json, value: String) -> String {
-    const SECONDS: [(&str, u64); 2] = [("m", 60), ("h", 3600)];
-    let wanted = serde_json::from_str::<String>(&value).ok();
-    let seconds = wanted.and_then(|it| it.strip_suffix('s')?.parse().ok());
-    let styled =
-        seconds.zip(found.as_str()).and_then(|(seconds, found)| like(found, seconds, &SECONDS));
-    styled.map_or(value, |styled| quote(&styled))
 }
 
 /// Returns a text in quotes, as JSON.

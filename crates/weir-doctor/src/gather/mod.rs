@@ -46,7 +46,7 @@ pub enum GatherError {
         /// Path of the file.
         file: String,
         /// Position and kind of the error.
-        source: weir_configuration::nginx::syntax::SyntaxError,
+        source: weir_nginx::language::syntax::SyntaxError,
     },
     /// A file includes itself, or includes are nested deeper than in any real configuration.
     #[error("{file}:{line}: includes are nested more than {most} deep")]

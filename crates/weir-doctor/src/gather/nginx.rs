@@ -5,9 +5,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_configuration::nginx::{Plain, directives, pattern};
 use weir_configuration::read_regular_below;
 use weir_model::study::ProxyKind;
+use weir_nginx::language::{Plain, directives, pattern};
 use weir_sut::SutError;
 
 use super::processes::USUAL;
@@ -84,14 +84,14 @@ fn version(source: &mut Source, proxy: Option<&mut Proxy>) -> Option<[u32; 3]> {
     };
     let program = match program {
         Some(program) => program,
-        None => noted(source, weir_sut::locate(ProxyKind::Nginx))?,
+        None => noted(source, weir_proxies::locate(ProxyKind::Nginx))?,
     };
     if let Some(why) = trust::against_program(&program) {
         let why = format!("{why}: only a program that is root's or yours alone is asked");
         source.unread("nginx's version", why);
         return None;
     }
-    let nginx = noted(source, weir_sut::find(ProxyKind::Nginx, Some(&program)))?;
+    let nginx = noted(source, weir_proxies::find(ProxyKind::Nginx, Some(&program)))?;
     source.looked(Reading::Version {
         program: nginx.program().display().to_string(),
         version: nginx.version().to_owned(),

@@ -16,41 +16,41 @@ use std::time::{Duration, Instant};
 
 use weir_model::study::ProxyKind;
 
-pub(crate) use self::process::Process;
+pub use self::process::Process;
 use crate::admin::{answer, answer_to_line};
 use crate::timed::TimedStream;
 use crate::trust;
 
 /// Functions to observe a kind of proxy that weir did not start.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub struct Running {
     /// Looks for what one offers that is asked at an address; an error is why its configuration cannot be read.
-    pub(crate) find: fn(&Process, SocketAddr) -> Result<Offers, String>,
+    pub find: fn(&Process, SocketAddr) -> Result<Offers, String>,
     /// True if that needs its files.
-    pub(crate) needs_files: bool,
+    pub needs_files: bool,
     /// Maximum length of an answer, bytes.
-    pub(crate) most: usize,
+    pub most: usize,
     /// Reads counters and momentary values, by the names in `limits/counters.yaml`, through a function that sends
     /// requests.
-    pub(crate) sampled: fn(&Ask<'_>) -> Result<BTreeMap<String, u64>, String>,
+    pub sampled: fn(&Ask<'_>) -> Result<BTreeMap<String, u64>, String>,
 }
 
 /// Function that queries a proxy: with a command if the proxy accepts lines; other proxies ignore the text.
-pub(crate) type Ask<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
+pub type Ask<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
 /// Settings, log and counters that a running proxy's configuration offers.
 #[derive(Debug, Clone)]
-pub(crate) struct Offers {
+pub struct Offers {
     /// Path of the error log.
-    pub(crate) error_log: Option<PathBuf>,
+    pub error_log: Option<PathBuf>,
     /// True if the error log contains warnings; `None` if not known.
-    pub(crate) logs_warnings: Option<bool>,
+    pub logs_warnings: Option<bool>,
     /// Levels by ids of the catalog.
-    pub(crate) settings: BTreeMap<String, String>,
+    pub settings: BTreeMap<String, String>,
     /// Counters that always stay at zero, because the configuration has nothing that they count.
-    pub(crate) idle: Vec<&'static str>,
+    pub idle: Vec<&'static str>,
     /// Endpoint of the counters, or the reason why there is none.
-    pub(crate) endpoint: Result<StatusEndpoint, String>,
+    pub endpoint: Result<StatusEndpoint, String>,
 }
 
 /// A running proxy that weir did not start.
@@ -61,16 +61,16 @@ pub struct ObservedProxy {
     /// Levels of the proxy's configuration by ids of the catalog, as far as they could be read.
     pub settings: BTreeMap<String, String>,
     pub(crate) offers: Offers,
-    pub(crate) log: Option<LogFile>,
+    pub log: Option<LogFile>,
     running: &'static Running,
 }
 
 /// A log of a proxy's.
 #[derive(Debug, Clone)]
-pub(crate) struct LogFile {
+pub struct LogFile {
     /// The folder that stands for `/` where the proxy is; `None`: it has the file systems that this process has.
-    pub(crate) root: Option<PathBuf>,
-    pub(crate) path: PathBuf,
+    pub root: Option<PathBuf>,
+    pub path: PathBuf,
 }
 
 impl LogFile {
@@ -85,7 +85,7 @@ impl LogFile {
 
 /// The endpoint of a proxy's own counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum StatusEndpoint {
+pub enum StatusEndpoint {
     /// HAProxy's socket, which accepts commands as lines.
     Lines(Peer),
     /// HTTP endpoint: the peer, the Host field, and the target.
@@ -94,18 +94,14 @@ pub(crate) enum StatusEndpoint {
 
 /// Other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Peer {
+pub enum Peer {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
 impl ObservedProxy {
     /// Creates a proxy that listens at an address.
-    pub(crate) fn of(
-        process: &Process,
-        running: &'static Running,
-        address: SocketAddr,
-    ) -> ObservedProxy {
+    pub fn of(process: &Process, running: &'static Running, address: SocketAddr) -> ObservedProxy {
         let distrust = if running.needs_files {
             process.distrust()
         } else {
@@ -152,7 +148,7 @@ impl ObservedProxy {
     ///
     /// # Errors
     /// Why it is not asked, or does not answer, and what would help.
-    pub(crate) fn sampled(&self, patience: Duration) -> Result<BTreeMap<String, u64>, String> {
+    pub fn sampled(&self, patience: Duration) -> Result<BTreeMap<String, u64>, String> {
         let endpoint = self.offers.endpoint.as_ref().map_err(Clone::clone)?;
         let until = Instant::now() + patience;
         (self.running.sampled)(&|command| {
@@ -165,7 +161,7 @@ impl ObservedProxy {
 
 impl Offers {
     /// Returns empty offers, for a configuration that cannot be read.
-    pub(crate) fn none(why: &str) -> Offers {
+    pub fn none(why: &str) -> Offers {
         Offers {
             error_log: None,
             logs_warnings: None,
@@ -208,7 +204,7 @@ impl StatusEndpoint {
 
 impl Peer {
     /// Returns the peer for a listening address; an unspecified address becomes this host.
-    pub(crate) fn listening_at(listen: &str) -> Option<Peer> {
+    pub fn listening_at(listen: &str) -> Option<Peer> {
         if let Some(path) = listen.strip_prefix("unix:") {
             return Some(Peer::Unix(path.into()));
         }

@@ -11,19 +11,19 @@ use crate::{installed, trust};
 
 /// A process of a proxy.
 #[derive(Debug)]
-pub(crate) struct Process {
-    pub(crate) pid: u32,
+pub struct Process {
+    pub pid: u32,
     /// All processes that listen at the same address.
-    pub(crate) all: Vec<u32>,
-    pub(crate) kind: ProxyKind,
+    pub all: Vec<u32>,
+    pub kind: ProxyKind,
     /// Arguments of the process. nginx writes its title over them; then the words of the title behind `master process`.
-    pub(crate) arguments: Vec<String>,
+    pub arguments: Vec<String>,
 }
 
 impl Process {
     /// Finds the proxy that some processes are: the first of them and of those that have started them that has
     /// arguments, as nginx's master has and its workers have not; else the first of all.
-    pub(crate) fn first(pids: &[u32]) -> Option<Process> {
+    pub fn first(pids: &[u32]) -> Option<Process> {
         let parents = pids.iter().filter_map(|pid| weir_probe::process::parent(*pid));
         let candidates = || pids.iter().copied().chain(parents.clone());
         let first = candidates()
@@ -43,7 +43,7 @@ impl Process {
     }
 
     /// Returns the reason why files that the process names are not read; None if they are.
-    pub(crate) fn distrust(&self) -> Option<String> {
+    pub fn distrust(&self) -> Option<String> {
         if !is_our_root(Path::new(&format!("/proc/{}/root", self.pid))) {
             return Some("it is in another file system than weir's".to_owned());
         }
@@ -76,7 +76,7 @@ impl Process {
 
     /// Returns the values of an option in any of its spellings: `-c FILE`, `--config-path=FILE`, and `-cFILE` for one
     /// letter.
-    pub(crate) fn values(&self, spellings: &[&str]) -> Vec<&str> {
+    pub fn values(&self, spellings: &[&str]) -> Vec<&str> {
         let mut values = Vec::new();
         let mut words = self.arguments.iter().skip(1).map(String::as_str);
         while let Some(word) = words.next() {
@@ -95,7 +95,7 @@ impl Process {
     }
 
     /// Resolves a path relative to the process's working folder.
-    pub(crate) fn path(&self, path: &str) -> PathBuf {
+    pub fn path(&self, path: &str) -> PathBuf {
         let folder = fs::read_link(format!("/proc/{}/cwd", self.pid));
         folder.unwrap_or_else(|_| PathBuf::from("/")).join(path)
     }
@@ -104,7 +104,7 @@ impl Process {
     ///
     /// # Errors
     /// The program is another user's, or cannot be run.
-    pub(crate) fn printed(&self, arguments: &[&str]) -> Result<String, String> {
+    pub fn printed(&self, arguments: &[&str]) -> Result<String, String> {
         // By its own path: the number may be another process's by the time that it is run.
         let program = fs::read_link(format!("/proc/{}/exe", self.pid))
             .map_err(|error| format!("its program is not known: {error}"))?;

@@ -79,7 +79,7 @@ fn with_defaults_here(catalog: &Catalog, text: &str) -> Catalog {
         let (Some((_, executable)), None) = (of_kind.next(), of_kind.next()) else {
             return catalog;
         };
-        match weir_sut::find(kind, executable.as_deref()) {
+        match weir_proxies::find(kind, executable.as_deref()) {
             Ok(program) => catalog.for_proxy(kind, program.version()),
             Err(_) => catalog,
         }

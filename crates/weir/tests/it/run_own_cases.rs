@@ -25,7 +25,7 @@ pub(crate) fn check(kind: &str, main: &Path) -> Command {
         other => panic!("{other} checks no configuration"),
     };
     let installed =
-        weir_sut::find(kind, None).expect("these tests need all proxies: make setup-proxies");
+        weir_proxies::find(kind, None).expect("these tests need all proxies: make setup-proxies");
     let mut check = Command::new(installed.program());
     if kind == ProxyKind::Nginx {
         check.arg("-p").arg(folder);

@@ -42,7 +42,7 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     /// Creates a sandbox. Fails without nginx, since the tests would otherwise pass without testing anything.
     pub(crate) fn new() -> Sandbox {
-        weir_sut::find(ProxyKind::Nginx, None)
+        weir_proxies::find(ProxyKind::Nginx, None)
             .expect("these tests need nginx: apt-get install nginx-light");
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let sandbox = Sandbox { folder };

@@ -4,14 +4,10 @@ use weir_model::study::ProxyKind;
 
 use super::Source;
 
-/// Paths of code that may decide by name: the list of proxies, each one's module, the readers of their languages, and
-/// `weir doctor`, which is about nginx alone.
-const KNOWS: [&str; 4] = [
-    "crates/weir-model/src/study/proxy.rs",
-    "crates/weir-sut/src/NAME/",
-    "crates/weir-configuration/src/",
-    "crates/weir-doctor/src/",
-];
+/// Paths of code that may decide by name: the list of proxies, each one's crate, and `weir doctor`, which is about nginx
+/// alone.
+const KNOWS: [&str; 3] =
+    ["crates/weir-model/src/study/proxy.rs", "crates/weir-NAME/", "crates/weir-doctor/src/"];
 
 /// Lines that are not decisions: the proxy of a study that names none, and of a table without `--proxy`.
 const DEFAULTS: [&str; 2] = [
