@@ -4,11 +4,7 @@
 //! way sends a million requests from 16 connections and takes 600 seconds at most. PROXY is `nginx`, `haproxy`,
 //! `envoy`, `caddy`, or `direct`, which sends to the origin server over one hop.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example tells what it saw")]
-#![expect(dead_code, reason = "the tests need more of their peers")]
-
-#[path = "../tests/it/peers.rs"]
-mod peers;
+#![expect(clippy::print_stdout, reason = "an example tells what it saw")]
 
 use std::error::Error;
 use std::num::ParseIntError;
@@ -17,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use peers::{Client, Proxy, Topology, WOKEN};
+use weir_testkit::peers::{Client, Proxy, Topology, WOKEN};
 use weir_bypass::Bypass;
 
 /// Content sizes in bytes, and the number out of a thousand requests that ask for each.

@@ -67,7 +67,7 @@ impl Target {
 
     /// Splits the text into context and namespace, given the existing contexts. A context that does not exist is
     /// returned as it was written.
-    pub(crate) fn split(&self, contexts: &[&str]) -> (Option<String>, Option<String>) {
+    pub fn split(&self, contexts: &[&str]) -> (Option<String>, Option<String>) {
         let Some(rest) = &self.rest else {
             return (None, self.namespace.clone());
         };
@@ -86,8 +86,8 @@ impl Target {
 /// A label that nodes must have, `KEY=VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeLabel {
-    pub(crate) key: String,
-    pub(crate) value: String,
+    pub key: String,
+    pub value: String,
 }
 
 impl FromStr for NodeLabel {
@@ -109,9 +109,9 @@ fn pair(text: &str) -> Result<(String, String), Unclear> {
 /// A toleration of taints, `KEY[=VALUE][:EFFECT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toleration {
-    pub(crate) key: String,
+    pub key: String,
     /// Value of the taint; `None`: any value.
-    pub(crate) value: Option<String>,
+    pub value: Option<String>,
     /// Effect of the taint; `None`: any effect.
     pub(crate) effect: Option<String>,
 }
@@ -142,8 +142,8 @@ impl FromStr for Toleration {
 /// Selector of the proxy's pods, `NAMESPACE/KEY=VALUE`, or with several labels `NAMESPACE/KEY=VALUE,KEY=VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyPods {
-    pub(crate) namespace: String,
-    pub(crate) labels: Vec<(String, String)>,
+    pub namespace: String,
+    pub labels: Vec<(String, String)>,
 }
 
 impl ProxyPods {

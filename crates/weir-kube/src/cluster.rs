@@ -23,7 +23,7 @@ use crate::rights::{self, Used};
 /// A namespace of a cluster. Clones share the connection.
 #[derive(Clone)]
 pub struct Cluster {
-    pub(crate) inner: Arc<Inner>,
+    pub inner: Arc<Inner>,
 }
 
 /// Two values are equal if they are clones of the same connection.

@@ -17,7 +17,7 @@ use crate::object_ref::ObjectRef;
 use crate::workload::running;
 
 /// Time limit for a command in a pod, and maximum length of its output (`MOST_PRINTED`).
-pub(crate) const COMMAND: Duration = Duration::from_secs(20);
+pub const COMMAND: Duration = Duration::from_secs(20);
 const MOST_PRINTED: u64 = 32 << 20;
 /// Runs a command in every running pod of a workload. Returns the name of each pod and the output there.
 ///
@@ -44,7 +44,7 @@ pub fn in_pods(
 }
 
 /// Runs a command in a container of a pod, and returns its output.
-pub(crate) fn run_command_in(
+pub fn run_command_in(
     inner: &Inner,
     (namespace, pod): (&str, &str),
     container: &str,

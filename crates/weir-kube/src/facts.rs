@@ -203,7 +203,7 @@ async fn read(inner: &Inner, label: Option<&NodeLabel>) -> Result<ClusterFacts, 
 
 impl ClusterFacts {
     /// Returns the result of a request; records a failure in `unread` and returns `None`.
-    pub(crate) fn note<T>(
+    pub fn note<T>(
         &mut self,
         what: impl Into<String>,
         came: Result<T, impl ToString>,

@@ -117,7 +117,7 @@ fn name_namespace(inner: &Inner) -> String {
 }
 
 /// Creates a random name for a run.
-pub(crate) fn name() -> Result<String, KubeError> {
+pub fn name() -> Result<String, KubeError> {
     let mut random = [0; 4];
     File::open("/dev/urandom")?.read_exact(&mut random)?;
     Ok(format!("weir-{:08x}", u32::from_ne_bytes(random)))
@@ -137,7 +137,7 @@ async fn create(inner: &Inner, wanted: &PodRequest, run: &str) -> Result<(), Kub
 
 /// Creates an object exactly as rendered, since a typed object would silently lose fields that its type does not know.
 /// Returns the object's uid.
-pub(crate) async fn make<K>(
+pub async fn make<K>(
     inner: &Inner,
     namespace: &str,
     object: Value,

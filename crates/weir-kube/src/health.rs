@@ -9,15 +9,15 @@ use crate::error::KubeError;
 use crate::inner::Inner;
 
 /// Time limit for the cluster to report the state of a node.
-pub(crate) const ANSWER: Duration = Duration::from_secs(5);
+pub const ANSWER: Duration = Duration::from_secs(5);
 
 /// Returns the cluster's message about a node that is gone or not ready; `None`: the node is fine, or may not be read.
-pub(crate) fn lost(inner: &Inner, node: &str) -> Option<String> {
+pub fn lost(inner: &Inner, node: &str) -> Option<String> {
     inner.within(ANSWER, of(inner, node))?.unwrap_or(None)
 }
 
 /// Asynchronous version of [`lost`]; fails if nodes may not be read.
-pub(crate) async fn of(inner: &Inner, node: &str) -> Result<Option<String>, kube::Error> {
+pub async fn of(inner: &Inner, node: &str) -> Result<Option<String>, kube::Error> {
     let api: Api<v1::Node> = Api::all(inner.client.clone());
     Ok(match api.get_opt(node).await? {
         None => Some("the cluster has no such node any more".to_owned()),
@@ -39,7 +39,7 @@ fn not_ready(node: &v1::Node) -> Option<String> {
 }
 
 /// Replaces an error of an operation on a node by [`KubeError::Node`] if the node is lost.
-pub(crate) fn explained(inner: &Inner, node: &str, error: KubeError) -> KubeError {
+pub fn explained(inner: &Inner, node: &str, error: KubeError) -> KubeError {
     match error {
         KubeError::Overdue { .. } | KubeError::Unreachable { .. } | KubeError::Request { .. } => {
             match lost(inner, node) {

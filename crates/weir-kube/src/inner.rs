@@ -21,33 +21,33 @@ const ANSWER: Duration = Duration::from_secs(15);
 
 /// Pods through which nodes are reached: see `node`.
 #[derive(Debug, Default)]
-pub(crate) struct Hands {
-    pub(crate) image: String,
+pub struct Hands {
+    pub image: String,
     /// Namespace and name of each pod, by node.
-    pub(crate) pods: BTreeMap<String, (String, String)>,
+    pub pods: BTreeMap<String, (String, String)>,
     /// Nodes that could not be reached, each with the reason.
-    pub(crate) lost: BTreeMap<String, String>,
+    pub lost: BTreeMap<String, String>,
 }
 
 /// Connection to a namespace of a cluster.
-pub(crate) struct Inner {
+pub struct Inner {
     pub(crate) runtime: Runtime,
-    pub(crate) client: Client,
-    pub(crate) context: String,
-    pub(crate) namespace: String,
+    pub client: Client,
+    pub context: String,
+    pub namespace: String,
     /// Address of the API server.
-    pub(crate) server: String,
+    pub server: String,
     /// True if a stream did not end when it should have.
-    pub(crate) is_silent: AtomicBool,
+    pub is_silent: AtomicBool,
     /// Number of times that the API server did not answer.
-    pub(crate) silences: AtomicU32,
+    pub silences: AtomicU32,
     /// Pods through which nodes are reached.
-    pub(crate) hands: Mutex<Hands>,
+    pub hands: Mutex<Hands>,
 }
 
 impl Inner {
     /// Runs an operation of the API server that is answered soon or not at all.
-    pub(crate) fn run<T>(
+    pub fn run<T>(
         &self,
         doing: &str,
         what: impl Future<Output = Result<T, KubeError>>,
@@ -57,7 +57,7 @@ impl Inner {
     }
 
     /// Asynchronous version of [`Inner::run`], for one request among several.
-    pub(crate) async fn answer<T>(
+    pub async fn answer<T>(
         &self,
         doing: &str,
         what: impl Future<Output = Result<T, KubeError>>,
@@ -66,7 +66,7 @@ impl Inner {
         answered.unwrap_or_else(|_| Err(self.silent(doing)))
     }
 
-    pub(crate) fn silent(&self, doing: &str) -> KubeError {
+    pub fn silent(&self, doing: &str) -> KubeError {
         self.silences.fetch_add(1, Ordering::Relaxed);
         KubeError::Unreachable {
             context: self.context.clone(),
@@ -75,7 +75,7 @@ impl Inner {
     }
 
     /// Runs a future with a time limit; `None` if it was exceeded.
-    pub(crate) fn within<T>(&self, at_most: Duration, what: impl Future<Output = T>) -> Option<T> {
+    pub fn within<T>(&self, at_most: Duration, what: impl Future<Output = T>) -> Option<T> {
         self.runtime.block_on(async { tokio::time::timeout(at_most, what).await.ok() })
     }
 
@@ -85,7 +85,7 @@ impl Inner {
     }
 
     /// Converts an error of the client.
-    pub(crate) fn failed(&self, doing: &str, error: kube::Error) -> KubeError {
+    pub fn failed(&self, doing: &str, error: kube::Error) -> KubeError {
         let context = self.context.clone();
         match error {
             kube::Error::Api(status) if status.code == 401 => {

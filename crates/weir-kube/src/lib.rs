@@ -9,38 +9,30 @@
 //! the public interface. The users' documentation is `docs/kubernetes.md`.
 
 mod asked;
-mod changes;
-mod cluster;
-mod commands;
-mod conditions;
+pub mod cluster;
+pub mod commands;
 mod configuration;
 mod cpusets;
-mod error;
+pub mod error;
 mod exec;
 mod facts;
-mod generators;
-mod health;
+pub mod generators;
+pub mod health;
 pub mod image;
 mod ingress;
-mod inner;
-mod node;
-mod object_path;
-mod object_ref;
-mod objects;
-mod pods;
-mod refusals;
+pub mod inner;
+pub mod object_ref;
+pub mod objects;
+pub mod pods;
 mod remove;
 mod rights;
 mod samples;
-mod trouble;
-mod unplaced;
-mod workload;
+pub mod trouble;
+pub mod workload;
 
 pub use asked::{NodeLabel, PodRequest, ProxyPods, Target, Toleration, Unclear};
-pub use changes::{Changes, ForeignChange, PutBack, left_by_the_dead, left_by_this_process, undo};
 pub use cluster::Cluster;
 pub use commands::{ask_port, in_pods};
-pub use conditions::not_taken;
 pub use configuration::configuration_files;
 pub use error::KubeError;
 pub use exec::{Connected, Session, client};
@@ -49,14 +41,11 @@ pub use facts::{
 };
 pub use generators::{Generators, pods_of_this_process};
 pub use ingress::Served;
-pub use node::{VALUE, nodes_of};
-pub use object_path::{remove_at, set_at, split_whole};
 pub use object_ref::ObjectRef;
 pub use pods::Pod;
 pub use remove::{Removed, remove};
 pub use rights::{Asks, Used, manifest, manifest_of, manifest_of_ingress, manifest_of_samples};
 pub use samples::{PodsOf, ProxyPod, Talk};
-pub use workload::{of_pods, replicas};
 
 /// Renders the pod that would change kernel settings of a node for a run, as a YAML document.
 pub fn render_for_node(image: &str, namespace: &str, (run, node): (&str, &str)) -> String {

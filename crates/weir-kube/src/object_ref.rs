@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::error::KubeError;
 use crate::inner::Inner;
-use crate::object_path;
 
 /// Stands for the API group and version of a node's kernel setting, which is not an object of the API server.
 const SYSCTL: &str = "sysctl";
@@ -56,28 +55,8 @@ impl ObjectRef {
         self.api == SYSCTL
     }
 
-    /// Returns the place and the former value that a merge patch needs to put back a place of the object. If the place
-    /// is within a list or a text, this is the whole list or text. If parents of the place are missing too, it is the
-    /// outermost missing one, because custom resources keep empty parents.
-    pub fn held(&self, object: &Value, at: &str) -> (String, Value) {
-        let (whole, _) = object_path::split_whole(at);
-        let keeps_empty = self.group().contains('.')
-            && !self.group().ends_with(".k8s.io")
-            && whole.starts_with("/spec/");
-        let missing = whole
-            .match_indices('/')
-            .skip(1)
-            .map(|(end, _)| end)
-            .map(|end| &whole[..end])
-            .filter(|_| keeps_empty)
-            .into_iter()
-            .find(|at| object_path::get(object, at).is_none());
-        let at = missing.unwrap_or(whole);
-        (at.to_owned(), object_path::get(object, at).cloned().unwrap_or_default())
-    }
-
     /// Returns the API group; empty for the core group.
-    pub(crate) fn group(&self) -> &str {
+    pub fn group(&self) -> &str {
         self.api.split_once('/').map_or("", |(group, _)| group)
     }
 
@@ -92,12 +71,12 @@ impl ObjectRef {
         }
     }
 
-    pub(crate) fn api(&self, inner: &Inner) -> Api<DynamicObject> {
+    pub fn api(&self, inner: &Inner) -> Api<DynamicObject> {
         Api::namespaced_with(inner.client.clone(), &self.namespace, &self.resource())
     }
 
     /// Reads the object; `None` if it does not exist.
-    pub(crate) fn now(&self, inner: &Inner) -> Result<Option<Value>, KubeError> {
+    pub fn now(&self, inner: &Inner) -> Result<Option<Value>, KubeError> {
         let object = inner.run(&format!("read {self}"), async {
             let answer = self.api(inner).get_opt(&self.name).await;
             answer.map_err(|error| inner.failed(&format!("read {self}"), error))
@@ -112,7 +91,7 @@ impl ObjectRef {
     }
 
     /// Replaces the object; `None` if somebody has changed it since it was read.
-    pub(crate) fn replace(
+    pub fn replace(
         &self,
         inner: &Inner,
         object: &Value,
@@ -122,7 +101,7 @@ impl ObjectRef {
 
     /// Computes the result of [`ObjectRef::replace`] without changing anything. If an admission webhook does not
     /// support dry runs, returns the object as sent.
-    pub(crate) fn rehearse(
+    pub fn rehearse(
         &self,
         inner: &Inner,
         object: &Value,
@@ -161,40 +140,5 @@ impl ObjectRef {
         })?;
         done.map(|object| serde_json::to_value(object).map_err(|error| self.odd(&error)))
             .transpose()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn what_would_have_to_be_put_back_is_held() {
-        let object = json!({"spec": {"a": {"b": 1}, "list": [{"n": "x"}]}, "data": {"f": "text"}});
-        let (custom, usual) = ("gateway.envoyproxy.io/v1alpha1", "networking.k8s.io/v1");
-        for (api, at, expected, value) in [
-            (custom, "/spec/a/b", "/spec/a/b", json!(1)),
-            (custom, "/spec/a/c", "/spec/a/c", json!(null)),
-            (custom, "/spec/c/d/e", "/spec/c", json!(null)),
-            (custom, "/spec/list/[n=x]/v", "/spec/list", json!([{"n": "x"}])),
-            (custom, "/spec/list/0/v", "/spec/list", json!([{"n": "x"}])),
-            (custom, "/spec/others/[n=x]/v", "/spec/others", json!(null)),
-            (custom, "/metadata/annotations/a", "/metadata/annotations/a", json!(null)),
-            (usual, "/metadata/annotations/a", "/metadata/annotations/a", json!(null)),
-            ("v1", "/data/f#/a/b", "/data/f", json!("text")),
-            ("apps/v1", "/spec/c/d", "/spec/c/d", json!(null)),
-        ] {
-            let reference = ObjectRef {
-                api: api.to_owned(),
-                kind: "K".to_owned(),
-                resource: "ks".to_owned(),
-                namespace: "n".to_owned(),
-                name: "k".to_owned(),
-            };
-            let held = reference.held(&object, at);
-            assert_eq!(held, (expected.to_owned(), value), "{api} {at}");
-        }
     }
 }

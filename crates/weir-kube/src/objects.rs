@@ -19,9 +19,9 @@ const NODE: &str = "node";
 const ORIGIN_PORT: u16 = 8000;
 
 /// Name of the container.
-pub(crate) const CONTAINER: &str = "weir";
+pub const CONTAINER: &str = "weir";
 /// Path of weir within its image.
-pub(crate) const PROGRAM: &str = "/weir";
+pub const PROGRAM: &str = "/weir";
 /// A user that is not root and owns nothing. As it is named by number, it needs no file of users.
 pub(crate) const USER: u32 = 65532;
 
@@ -43,15 +43,15 @@ pub(crate) fn selector(run: &str) -> String {
 }
 
 /// Returns the label selector for all objects of weir's.
-pub(crate) fn everything() -> String {
+pub fn everything() -> String {
     format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)
 }
 
 /// Namespace and run of objects.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RunScope<'a> {
-    pub(crate) namespace: &'a str,
-    pub(crate) run: &'a str,
+pub struct RunScope<'a> {
+    pub namespace: &'a str,
+    pub run: &'a str,
 }
 
 /// Returns the labels of a role's objects.
@@ -126,7 +126,7 @@ pub(crate) fn origin(
 }
 
 /// Renders a privileged pod in the network namespace of a node, which reads and changes kernel settings there.
-pub(crate) fn hand(image: &str, RunScope { namespace, run }: RunScope<'_>, node: &str) -> Value {
+pub fn hand(image: &str, RunScope { namespace, run }: RunScope<'_>, node: &str) -> Value {
     let mut metadata = about_pods(run, NODE);
     metadata["name"] = json!(run);
     metadata["namespace"] = json!(namespace);
@@ -242,7 +242,7 @@ fn render_term(labels: &Value) -> Value {
 }
 
 /// Formats an object as a YAML document.
-pub(crate) fn yaml(object: &Value) -> String {
+pub fn yaml(object: &Value) -> String {
     // JSON is YAML too.
     let text = serde_saphyr::to_string(object).unwrap_or_else(|_| object.to_string());
     format!("---\n{}\n", text.trim_end())

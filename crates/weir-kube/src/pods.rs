@@ -43,7 +43,7 @@ pub(crate) async fn of_run(inner: &Inner, run: &str) -> Result<Vec<v1::Pod>, Kub
 }
 
 /// Converts a pod whose process runs; `None` for any other.
-pub(crate) fn running(pod: &v1::Pod) -> Option<Pod> {
+pub fn running(pod: &v1::Pod) -> Option<Pod> {
     let status = pod.status.as_ref()?;
     let mut containers = status.container_statuses.iter().flatten();
     let runs =
@@ -66,7 +66,7 @@ pub(crate) fn is_ready_origin(pod: &v1::Pod) -> bool {
 }
 
 /// Returns true if a pod is ready. Pods on a node that does not report are not.
-pub(crate) fn is_ready(pod: &v1::Pod) -> bool {
+pub fn is_ready(pod: &v1::Pod) -> bool {
     let mut ready = pod
         .status
         .iter()
@@ -76,11 +76,11 @@ pub(crate) fn is_ready(pod: &v1::Pod) -> bool {
 }
 
 /// Returns the cluster's events about an object, oldest first.
-pub(crate) async fn events(inner: &Inner, name: &str) -> Vec<v1::Event> {
+pub async fn events(inner: &Inner, name: &str) -> Vec<v1::Event> {
     events_in(inner, &inner.namespace, name).await
 }
 
-pub(crate) async fn events_in(inner: &Inner, namespace: &str, name: &str) -> Vec<v1::Event> {
+pub async fn events_in(inner: &Inner, namespace: &str, name: &str) -> Vec<v1::Event> {
     let api: Api<v1::Event> = Api::namespaced(inner.client.clone(), namespace);
     let about = ListParams::default().fields(&format!("involvedObject.name={name}"));
     let mut events = api.list(&about).await.map_or(Vec::new(), |list| list.items);
@@ -94,12 +94,12 @@ pub(crate) async fn events_in(inner: &Inner, namespace: &str, name: &str) -> Vec
     events
 }
 
-pub(crate) async fn report(inner: &Inner, kind: &str, name: &str, trouble: Trouble) -> KubeError {
+pub async fn report(inner: &Inner, kind: &str, name: &str, trouble: Trouble) -> KubeError {
     report_in(inner, &inner.namespace, (kind, name), trouble).await
 }
 
 /// Creates the error for an object that does not run, with its events.
-pub(crate) async fn report_in(
+pub async fn report_in(
     inner: &Inner,
     namespace: &str,
     (kind, name): (&str, &str),

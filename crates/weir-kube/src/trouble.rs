@@ -4,11 +4,11 @@ use k8s_openapi::api::core::v1::{ContainerState, Event, Pod};
 
 /// Reason why a pod does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trouble {
-    pub(crate) why: String,
-    pub(crate) hint: Option<&'static str>,
+pub struct Trouble {
+    pub why: String,
+    pub hint: Option<&'static str>,
     /// True if waiting is useless.
-    pub(crate) is_final: bool,
+    pub is_final: bool,
 }
 
 const IMAGE: &str = "write the image with `weir kube image weir.tar`, push it where the nodes can pull it, and name it with --image";
@@ -20,14 +20,14 @@ const EVICTED: &str =
 const MEND: &str =
     "weir has not changed its template: mend it first, such as with `kubectl rollout undo`";
 /// Advice for a workload's pods that fit no node.
-pub(crate) const PLACES: &str = "a node must satisfy all that the pods ask for: node_selector, pod_affinity, pod_anti_affinity, spread, requests \
+pub const PLACES: &str = "a node must satisfy all that the pods ask for: node_selector, pod_affinity, pod_anti_affinity, spread, requests \
                       and host ports; its taints need tolerations; `kubectl get nodes --show-labels` shows what nodes have";
 const SYSCTLS: &str = "whoever runs the node can let pods set it (--allowed-unsafe-sysctls of the kubelet); settings that Kubernetes \
                        calls safe need nothing, see `weir parameters NAME`";
 
 impl Trouble {
     /// Adapts the advice to a pod of somebody else's workload, since advice about weir's own pods does not apply there.
-    pub(crate) fn of_workload(self, is_changed: bool) -> Trouble {
+    pub fn of_workload(self, is_changed: bool) -> Trouble {
         let about_sysctls = self.hint.filter(|hint| *hint == SYSCTLS);
         let hint = match (is_changed, self.is_final) {
             (false, _) => about_sysctls.or(Some(MEND)),
@@ -50,7 +50,7 @@ const WAITING: [(&str, &str, Option<&str>); 7] = [
 ];
 
 /// Returns the reason why a pod does not run; `None`: it runs, or no reason is known.
-pub(crate) fn of_pod(pod: &Pod) -> Option<Trouble> {
+pub fn of_pod(pod: &Pod) -> Option<Trouble> {
     let status = pod.status.as_ref()?;
     match status.reason.as_deref() {
         Some("Evicted" | "Preempting" | "Preempted") => {
@@ -150,7 +150,7 @@ pub(crate) fn of_job(events: &[Event]) -> Option<Trouble> {
 }
 
 /// Returns the reason why a workload's new pods are not created, from the cluster's message.
-pub(crate) fn of_refused_pods(said: &str) -> Trouble {
+pub fn of_refused_pods(said: &str) -> Trouble {
     Trouble {
         why: format!("the cluster refuses them: {said}"),
         hint: Some(
@@ -162,7 +162,7 @@ pub(crate) fn of_refused_pods(said: &str) -> Trouble {
 }
 
 /// Formats an event as a line.
-pub(crate) fn line(event: &Event) -> String {
+pub fn line(event: &Event) -> String {
     let times = match event.count {
         Some(count) if count > 1 => format!(" ({count} times)"),
         _ => String::new(),

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use weir_host::journal::Journal;
 use weir_hosts::{HostError, Options};
-use weir_kube::{Changes, Cluster, KubeError, ObjectRef};
+use weir_kube::{Cluster, KubeError, ObjectRef};
+use weir_objects::{Changes, is_rolled_out};
 use weir_model::record::ObjectRecord;
 use weir_model::study::{Arm, ExternalSpec, Settings, Study};
 use weir_parameters::controller::{Reads, ReadsCommand, ReadsPort, sysctl_path};
@@ -119,7 +120,7 @@ impl Controlled {
             let instance = &mut controlled.instances[index];
             instance.before = first.1.levels;
             if let Some(workload) = instance.objects.get(WORKLOAD) {
-                instance.replicas = weir_kube::replicas(&controlled.cluster, workload)?;
+                instance.replicas = weir_objects::replicas(&controlled.cluster, workload)?;
             }
         }
         Ok(Some(controlled))
@@ -136,7 +137,7 @@ impl Controlled {
         let by = instance.starts_anew(self.controller).map(|(by, _)| by);
         let workload = instance.objects.get(WORKLOAD);
         for object in by.iter().chain(workload) {
-            if self.cluster.is_rolled_out(object)? {
+            if is_rolled_out(&self.cluster, object)? {
                 continue;
             }
             events(Event::RollOutAwaited { workload: object.to_string(), within });
@@ -229,7 +230,7 @@ impl Controlled {
         if instance.sites.get(workload).is_some_and(|places| places.contains(REPLICAS)) {
             return Ok(());
         }
-        let (before, now) = (instance.replicas, weir_kube::replicas(&self.cluster, workload)?);
+        let (before, now) = (instance.replicas, weir_objects::replicas(&self.cluster, workload)?);
         match before.zip(now) {
             Some((before, now)) if before != now => Err(LabError::NotInForce {
                 arm: arm.name.clone(),
@@ -293,7 +294,7 @@ impl Controlled {
             if let Some(error) = self.changes.done_by_others(object).ok().flatten() {
                 return Some((error.to_string(), error.hint()));
             }
-            let message = weir_kube::not_taken(&self.cluster, object).ok().flatten()?;
+            let message = weir_objects::not_taken(&self.cluster, object).ok().flatten()?;
             let title = &self.controller.title;
             Some((format!("{title} does not take {object}: {message}"), None))
         })

@@ -82,7 +82,7 @@ pub enum Event {
     /// Objects of the cluster were restored, or could not be.
     ObjectsPutBack {
         /// Outcome for each object.
-        objects: Vec<weir_kube::PutBack>,
+        objects: Vec<weir_objects::PutBack>,
     },
     /// The proposer announces what it measures, or what it has found.
     #[serde(untagged)]

@@ -20,12 +20,8 @@ use weir_load::{Control, Flow, Io, Plan, RequestSet, Slice, run};
 use weir_model::load::Arrivals;
 use weir_model::tls::TlsVersion;
 use weir_origin::{Origin, OriginConfig};
+use weir_testkit::tls::{Authority, Key, Pair};
 
-#[allow(dead_code, clippy::unwrap_used, reason = "made for the other test binary")]
-#[path = "it/tls_support.rs"]
-mod tls_support;
-
-use tls_support::{Authority, Key, Pair};
 
 /// Number of slices of a trial: more than fit into the queue of their data before it allocates again.
 const SLICES: usize = 50;

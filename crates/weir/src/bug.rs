@@ -122,7 +122,7 @@ pub(crate) fn put_back() -> ExitCode {
     for folder in removed {
         terminal::tell(&format!("{}: removed\n", folder.display()));
     }
-    for on in weir_kube::left_by_this_process(&folder) {
+    for on in weir_objects::left_by_this_process(&folder) {
         tell(&format!("restore {on}"), objects(&on, &folder));
     }
     let mut arguments = std::env::args_os().skip(2).filter_map(|it| it.into_string().ok());
@@ -145,7 +145,7 @@ fn settings(folder: &std::path::Path) -> Result<String, Failure> {
 /// CLUSTER`.
 fn objects(on: &str, folder: &std::path::Path) -> Result<String, Failure> {
     let cluster = kube::connect(on.trim_start_matches("--on "))?;
-    let objects = weir_kube::undo(&cluster, folder, false).map_err(kube::refused)?;
+    let objects = weir_objects::undo(&cluster, folder, false).map_err(kube::refused)?;
     Ok(objects.iter().map(|object| restore::object(object, false)).collect())
 }
 

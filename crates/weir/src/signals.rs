@@ -104,7 +104,7 @@ fn describe_leftovers() -> Option<String> {
         .map(|journal| journal.settings)
         .unwrap_or_default();
     leftovers.extend(settings.iter().map(|setting| format!("the setting {}", setting.key)));
-    let clusters = weir_kube::left_by_this_process(&Journal::default_folder());
+    let clusters = weir_objects::left_by_this_process(&Journal::default_folder());
     let hints: Vec<String> = std::iter::once(String::new())
         .filter(|_| !leftovers.is_empty())
         .chain(clusters.iter().map(|on| format!(" {on}")))

@@ -11,7 +11,7 @@ use weir_model::quantity::CpuSet;
 use weir_model::record::{LinkEnd, TripKind};
 
 use crate::samples::agent;
-use crate::ssh_support::wait_until;
+use weir_testkit::ssh::wait_until;
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const MTU: u32 = 1400;

@@ -7,5 +7,4 @@ mod samples;
 mod shared_load;
 mod ssh;
 mod ssh_faults;
-mod ssh_support;
 mod wire;

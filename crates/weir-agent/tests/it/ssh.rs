@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use weir_agent::hello::HelloError;
 use weir_agent::ssh::{Problem, SshError, connect};
 
-use crate::ssh_support::{
+use weir_testkit::ssh::{
     Host, PATIENCE, UNCOMPRESSED, agent, exists, program, signal, wait_until,
 };
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use weir_agent::ssh::{CopyProblem, Limit, Problem, SshError, SshPlace, connect};
 
-use crate::ssh_support::{Host, PATIENCE, agent, program, skipped};
+use weir_testkit::ssh::{Host, PATIENCE, agent, program, skipped};
 
 /// Connects, and returns the problem that ssh had; any other outcome fails the test.
 #[track_caller]

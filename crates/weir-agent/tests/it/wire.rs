@@ -24,7 +24,7 @@ use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::Catalog;
 use weir_sut::Launcher;
 
-use crate::ssh_support::wait_until;
+use weir_testkit::ssh::wait_until;
 
 /// A server, and the client's end of its connection.
 pub(crate) struct Line {

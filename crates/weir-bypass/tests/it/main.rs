@@ -6,13 +6,12 @@ mod ends;
 mod life;
 mod namespaces;
 mod object;
-mod peers;
 mod proxies;
 
 use std::net::SocketAddr;
 
-use peers::Topology;
 use weir_bypass::{Bypass, BypassError, Hop};
+use weir_testkit::peers::Topology;
 
 /// Attaches a bypass of these endpoints in any namespace. Returns `None`, with the reason printed, if that is not
 /// permitted.

@@ -7,7 +7,7 @@ use weir_bypass::{Bypass, Counts, Namespace};
 use weir_host::Network;
 
 use crate::bypass_at;
-use crate::peers::{PATIENCE, Topology};
+use weir_testkit::peers::{PATIENCE, Topology};
 
 /// Listener in the proxy's namespace of a topology, and a connection to it.
 struct Pair {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 
 use crate::bypass_at;
-use crate::peers::{Client, Proxy, Topology, content};
+use weir_testkit::peers::{Client, Proxy, Topology, content};
 
 const SIZES: [usize; 8] = [0, 1, 100, 1_024, 4_096, 10_000, 100_000, 1 << 20];
 

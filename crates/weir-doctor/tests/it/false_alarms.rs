@@ -2,7 +2,7 @@
 
 use weir_doctor::{LoadDemand, examine};
 
-use crate::host::{DEBIAN_NGINX, Host, SITE, list_lines};
+use weir_testkit::doctor_host::{DEBIAN_NGINX, Host, SITE, list_lines};
 
 /// Servers that show nginx's own counters, as monitoring tools need them.
 const STATUS: &str = "server {

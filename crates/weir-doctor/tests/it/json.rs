@@ -1,6 +1,6 @@
 //! An examination in its JSON form.
 
-use crate::host::Host;
+use weir_testkit::doctor_host::Host;
 
 #[test]
 fn the_json_form() {

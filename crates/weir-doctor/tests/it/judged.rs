@@ -6,7 +6,7 @@ use weir_doctor::{
     LoadDemand, PortProblem, QueueProblem, Request, Severity, UnitLimit, Unread, examine, gather,
 };
 
-use crate::host::{DEBIAN_NGINX, Host, SITE, list_lines};
+use weir_testkit::doctor_host::{DEBIAN_NGINX, Host, SITE, list_lines};
 
 #[test]
 fn a_client_of_a_reverse_proxy_takes_two_connections() {

@@ -2,7 +2,6 @@
 
 mod cluster;
 mod false_alarms;
-mod host;
 mod json;
 mod judged;
 mod read;

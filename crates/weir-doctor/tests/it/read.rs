@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use weir_doctor::{Facts, GatherError, Request, SysctlLine, Unread, gather};
 
-use crate::host::{Host, show};
+use weir_testkit::doctor_host::{Host, show};
 
 #[test]
 fn sysctl_files_are_taken_in_the_order_of_their_names_and_hide_one_another() {

@@ -1,6 +1,6 @@
 //! Upstream blocks that keep connections, and locations that serve a load.
 
-use crate::host::{Host, SITE, list_lines};
+use weir_testkit::doctor_host::{Host, SITE, list_lines};
 
 /// The remedy creates an upstream block and keeps the scheme. The site already has an upstream `origin`, and nginx
 /// accepts no second one of that name.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use weir_kube::{Asks, Changes, ObjectRef, Used, VALUE};
+use weir_kube::{Asks, ObjectRef, Used};
+use weir_objects::{Changes, VALUE, former_of};
 use weir_model::record::ObjectRecord;
 use weir_model::study::{
     Arm, ExternalSpec, InstanceSpec, LoadSpec, ProxySpec, Settings, Study, SysctlMeans, server_name,
@@ -125,7 +126,7 @@ impl Instance {
             let before = changes.before(object)?;
             let values = places.iter().filter(|at| {
                 let is_of_pods =
-                    object.api == "apps/v1" && !weir_kube::split_whole(at).1.is_empty();
+                    object.api == "apps/v1" && !weir_objects::split_whole(at).1.is_empty();
                 !is_of_pods
             });
             let record = ObjectRecord {
@@ -133,7 +134,7 @@ impl Instance {
                 resource: object.resource.clone(),
                 namespace: object.namespace.clone(),
                 name: object.name.clone(),
-                before: values.map(|at| object.held(before, at)).collect(),
+                before: values.map(|at| former_of(object, before, at)).collect(),
             };
             (!object.is_of_node() && !record.before.is_empty()).then_some(record)
         });

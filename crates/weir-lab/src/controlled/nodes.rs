@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use weir_hosts::Options;
-use weir_kube::{Changes, Cluster, KubeError, ObjectRef, VALUE};
+use weir_kube::{Cluster, KubeError, ObjectRef};
+use weir_objects::{Changes, VALUE, reach_nodes_by};
 use weir_model::study::{Study, SysctlMeans};
 
 use super::WORKLOAD;
@@ -37,13 +38,13 @@ pub(super) fn check(
         return Err(LabError::Controller(words.to_owned()));
     };
     cluster.check_rights()?;
-    cluster.reach_nodes_by(image);
+    reach_nodes_by(cluster, image);
     let mut settings = instance.sites.keys().filter(|site| site.is_of_node());
     let of_network = settings.find(|site| site.resource.starts_with(OF_NETWORK));
     let Some((setting, workload)) = of_network.zip(instance.objects.get(WORKLOAD)) else {
         return Ok(());
     };
-    let pods = weir_kube::of_pods(cluster, workload, HOST_NETWORK)?;
+    let pods = weir_objects::of_pods(cluster, workload, HOST_NETWORK)?;
     match pods.iter().find(|(_, says)| *says != Some(Value::Bool(true))) {
         None => Ok(()),
         Some((pod, _)) => Err(LabError::Controller(format!(
@@ -66,7 +67,7 @@ pub(super) fn set(
     };
     // Ahead of the nodes, so that it is put back after them: the pods that come then have what their nodes had before.
     changes.set(workload, &BTreeMap::new())?;
-    let nodes = weir_kube::nodes_of(cluster, workload)?;
+    let nodes = weir_objects::nodes_of(cluster, workload)?;
     let objects: Vec<ObjectRef> = nodes
         .iter()
         .flat_map(|node| {

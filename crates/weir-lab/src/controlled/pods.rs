@@ -31,7 +31,7 @@ pub(super) fn levels(
     let at = place.at_of(container);
     let in_pod = at.strip_prefix(TEMPLATE);
     let path = format!("{}{}", in_pod.unwrap_or("/spec"), place.told_by);
-    let values = weir_kube::of_pods(cluster, workload, &path)?;
+    let values = weir_objects::of_pods(cluster, workload, &path)?;
     let count = values.len().to_string();
     let levels = values.into_iter().map(|(pod, value)| {
         let level = match (in_pod, value) {

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use weir_configuration::document::{self, Edit, Format, Pointer};
 use weir_configuration::{ConfigurationError, Source, SourceFile};
-use weir_kube::{Changes, KubeError, ObjectRef};
+use weir_kube::{KubeError, ObjectRef};
+use weir_objects::Changes;
 
 /// Separator between the place of a text and a place within it.
 const WITHIN: char = '#';

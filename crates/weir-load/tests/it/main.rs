@@ -9,4 +9,3 @@ mod stall;
 mod support;
 mod tls;
 mod tls_hostile;
-mod tls_support;

@@ -19,7 +19,7 @@ use weir_model::load::{Arrivals, Lifetime, RequestSpec};
 use weir_model::request::WeightedRequest;
 
 use crate::support::measure;
-use crate::tls_support::{Authority, Key};
+use weir_testkit::tls::{Authority, Key};
 
 /// Sizes of content, bytes: below and above a slot of io_uring's outbox (16 KiB), two of them, and a socket's send
 /// buffer.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_load::tls::{Cipher, Connector, EarlyData, Group, SetupError, TlsErrorKind};
 use weir_model::tls::{ClientCertificate, Resumption, TlsSpec, TlsVersion, Trust};
 
-use crate::tls_support::{Authority, Key, Pair, VERSIONS, self_signed, server};
+use weir_testkit::tls::{Authority, Key, Pair, VERSIONS, self_signed, server};
 
 #[test]
 fn full_handshakes_of_both_versions_carry_content() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_load::tls::{Input, Received, Session, TlsErrorKind};
 
-use crate::tls_support::{Authority, Key, Pair, VERSIONS};
+use weir_testkit::tls::{Authority, Key, Pair, VERSIONS};
 
 #[test]
 fn a_byte_at_a_time() {

@@ -7,7 +7,7 @@ use weir_doctor::{Facts, Listener, LoadDemand, examine, examine_cluster};
 use weir_kube::{ClusterFacts, KubeProxy, NodeFacts, PodFacts};
 use weir_report::doctor::text;
 
-use crate::doctor_host::Host;
+use weir_testkit::doctor_host::Host;
 
 fn shown(host: &Host) -> String {
     text(&host.examined(), 100, false)

@@ -5,10 +5,6 @@ mod browser;
 mod by_rate;
 mod capacity;
 mod doctor;
-// Hosts for examinations, shared with the tests of the rules; those use all of it.
-#[allow(dead_code)]
-#[path = "../../../weir-doctor/tests/it/host.rs"]
-mod doctor_host;
 mod extreme;
 mod fixture;
 mod gains;

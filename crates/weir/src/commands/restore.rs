@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use weir_agent::message::Restore;
 use weir_host::journal::{self, Journal, JournalError, Outcome, Restored, put_back_command};
-use weir_kube::PutBack;
+use weir_objects::PutBack;
 use weir_model::foreign::in_a_line;
 use weir_sut::WorkFolder;
 
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
             terminal::print(&text(&undone))?;
             let here = args.host.is_none();
             for on in here
-                .then(|| weir_kube::left_by_the_dead(&Journal::default_folder()))
+                .then(|| weir_objects::left_by_the_dead(&Journal::default_folder()))
                 .into_iter()
                 .flatten()
             {
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &RestoreArgs) -> Result<ExitCode, Failure> {
 fn restore_cluster(on: &str, args: &RestoreArgs) -> Result<ExitCode, Failure> {
     let cluster = kube::connect(on)?;
     let undo = || {
-        let undone = weir_kube::undo(&cluster, &Journal::default_folder(), args.dry_run);
+        let undone = weir_objects::undo(&cluster, &Journal::default_folder(), args.dry_run);
         undone.map_err(kube::refused)
     };
     // First of all, so that nothing that cannot be listed or does not go keeps objects changed.

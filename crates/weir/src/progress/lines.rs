@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use weir_host::journal::Restored;
-use weir_kube::PutBack;
+use weir_objects::PutBack;
 use weir_lab::Event as LabEvent;
 use weir_model::progress::LoadState;
 use weir_model::record::{AskedRecord, BracketRecord};

@@ -9,7 +9,7 @@ use weir_agent::frame;
 use weir_agent::hello::{self, PROTOCOL};
 
 use crate::program::{HasAll, wait_until, weir};
-use crate::ssh_support::Host;
+use weir_testkit::ssh::Host;
 
 fn start() -> Child {
     weir(["agent"])

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use weir_model::record::Record;
 use weir_record::Run;
 
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 use crate::kubernetes::start;
 use crate::program::{Ended, HasAll, Running, run, wait_until};
 use crate::sandbox::{self, Sandbox};

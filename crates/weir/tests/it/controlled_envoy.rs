@@ -2,7 +2,7 @@
 //! an nginx that answers as Envoy's administration does, always the same, whatever the objects contain.
 
 use crate::kube_stand_in;
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 use crate::kubernetes::start;
 use crate::program::HasAll;
 use crate::sandbox::Sandbox;

@@ -3,7 +3,7 @@
 
 use crate::controlled::{Controller, ON, RUN, data, study};
 use crate::kube_stand_in;
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 use crate::kubernetes::start;
 use crate::program::HasAll;
 use crate::sandbox::Sandbox;

@@ -8,7 +8,7 @@ use weir_record::Run;
 
 use crate::controlled::{ON, RUN, first_round, of_pods};
 use crate::kube_stand_in;
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 use crate::kubernetes::{left, start};
 use crate::program::{HasAll, Running, wait_until};
 use crate::sandbox::{self, Sandbox};

@@ -8,7 +8,7 @@ use weir_model::record::Record;
 use crate::controlled::patched;
 use crate::controllers_envoy;
 use crate::deploy;
-use crate::kube_support::{Named, Test, tier};
+use weir_testkit::cluster::{Named, Test, tier};
 use crate::kubernetes::start;
 use crate::program::{Ended, HasAll, Running, flat, wait_until};
 use crate::sandbox::Sandbox;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use weir_model::record::Record;
 
 use crate::controllers::{envoy_gateway, is_served, patched_and_back, serve, words_within};
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 use crate::kubernetes::start;
 use crate::program::{HasAll, Running, wait_until};
 use crate::sandbox::Sandbox;

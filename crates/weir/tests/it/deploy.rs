@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 use crate::program::{HasAll, run, wait_until};
 
 fn folder() -> PathBuf {

@@ -7,7 +7,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::program::{HasAll, run, weir};
-use crate::ssh_support::skipped;
+use weir_testkit::ssh::skipped;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 
 /// Kinds of objects that the cluster itself changes all the time, and those of replicas.
 const MOVING: [&str; 6] = [

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::kube_stand_in;
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 use crate::kubernetes::{PODS, start};
 use crate::program::{Ended, HasAll, flat, wait_until};
 use crate::sandbox::{self, Sandbox};

@@ -11,7 +11,7 @@ use weir_record::Run;
 use crate::controlled::{ON, first_round, of_pods, patched};
 use crate::kube_foreign::Foreign;
 use crate::kube_stand_in;
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 use crate::kubernetes::{PODS, start};
 use crate::program::{HasAll, Running, flat, wait_until};
 use crate::sandbox::Sandbox;

@@ -1,7 +1,7 @@
 //! A stand-in for an ingress controller that runs as a pod: it renders nginx.conf from its ConfigMap, and identifies
 //! itself as a stand-in.
 
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 
 /// Programs in the stand-in's image, besides the stand-in itself.
 pub(crate) const PROGRAMS: [&str; 6] =

@@ -17,7 +17,7 @@ use crate::controlled_sysctls;
 use crate::kube_limits;
 use crate::kube_published;
 use crate::kube_stand_in;
-use crate::kube_support::{Named, Nodes, Test, tier};
+use weir_testkit::cluster::{Named, Nodes, Test, tier};
 use crate::kubernetes_doctor;
 use crate::kubernetes_kills;
 use crate::program::{HasAll, Running, run, wait_until};

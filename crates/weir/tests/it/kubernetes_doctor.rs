@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::kube_stand_in;
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 use crate::kubernetes::start;
 use crate::program::{HasAll, run, wait_until};
 use crate::sandbox::Sandbox;

@@ -16,7 +16,7 @@ use crate::controlled_sysctls;
 use crate::kube_foreign::{self, Foreign};
 use crate::kube_limits;
 use crate::kube_stand_in;
-use crate::kube_support::{Named, Test, tier};
+use weir_testkit::cluster::{Named, Test, tier};
 use crate::kubernetes::{left, serve, start, study, with_nodes};
 use crate::kubernetes_doctor;
 use crate::program::{HasAll, Running, wait_until};

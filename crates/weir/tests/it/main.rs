@@ -28,10 +28,6 @@ mod kube_foreign;
 mod kube_limits;
 mod kube_published;
 mod kube_stand_in;
-// A cluster for tests, shared with those of the crate that reaches clusters; those use all of it.
-#[allow(dead_code, clippy::unwrap_used)]
-#[path = "../../../weir-kube/tests/it/support.rs"]
-mod kube_support;
 mod kubernetes;
 mod kubernetes_doctor;
 mod kubernetes_kills;
@@ -92,10 +88,6 @@ mod sandbox;
 mod schema;
 mod screen;
 mod secure;
-// A host that ssh reaches, shared with the tests of the crate that does the reaching; those use all of it.
-#[allow(dead_code)]
-#[path = "../../../weir-agent/tests/it/ssh_support.rs"]
-mod ssh_support;
 mod strangers;
 mod studies;
 mod taken;

@@ -9,7 +9,7 @@ use weir_report::load::histogram;
 
 use crate::places_support::{Lan, Like};
 use crate::program::{HasAll, within};
-use crate::ssh_support::signal;
+use weir_testkit::ssh::signal;
 
 /// A study of two arms under a given rate, as short as possible.
 const STUDY: &str = "\

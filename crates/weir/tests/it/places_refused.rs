@@ -11,7 +11,7 @@ use weir_model::record::Outcome;
 
 use crate::places_support::{Lan, Like};
 use crate::program::{Ended, HasAll, Running};
-use crate::ssh_support::signal;
+use weir_testkit::ssh::signal;
 
 const STUDY: &str = "\
 weir: 1

@@ -14,7 +14,7 @@ use weir_record::Run;
 use crate::origin::serving;
 use crate::program::{Running, wait_until};
 use crate::sandbox::{Sandbox, names_in};
-use crate::ssh_support::{self, Site};
+use weir_testkit::ssh::{self, Site};
 
 /// Network of all hosts: TEST-NET-2 (RFC 5737).
 const NETWORK: [u8; 3] = [198, 51, 100];
@@ -31,7 +31,7 @@ pub(crate) struct Lan {
 pub(crate) struct Host {
     pub(crate) name: String,
     pub(crate) network: Network,
-    pub(crate) ssh: ssh_support::Host,
+    pub(crate) ssh: ssh::Host,
 }
 
 /// Description of a host.
@@ -51,7 +51,7 @@ impl Lan {
     /// possible.
     pub(crate) fn of(hosts: &[Like]) -> Option<Lan> {
         if let Err(error) = weir_host::may_have_networks() {
-            ssh_support::skipped(&error.to_string());
+            ssh::skipped(&error.to_string());
             return None;
         }
         let sandbox = Sandbox::new();
@@ -59,7 +59,7 @@ impl Lan {
         let commands = "ip link add lan type bridge && ip link set lan up && \
                         ip addr add 198.51.100.1/24 dev lan";
         if let Err(words) = attempt(&here, commands) {
-            ssh_support::skipped(&format!("no bridge here: {words}"));
+            ssh::skipped(&format!("no bridge here: {words}"));
             return None;
         }
         let mut lan = Lan { hosts: Vec::new(), here, sandbox };
@@ -85,7 +85,7 @@ impl Lan {
         let commands = format!("ip addr add {address}/24 dev wire && ip link set wire up");
         attempt(&network, &commands).expect("a wire");
         let site = Site { network: Some(file), address, ahead: like.ahead };
-        let ssh = ssh_support::Host::start_at(&site, like.lines, like.commands)?;
+        let ssh = ssh::Host::start_at(&site, like.lines, like.commands)?;
         ssh.know("host_key");
         Some(Host { name, network, ssh })
     }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use weir_host::journal::Journal;
 
 use crate::program::{Ended, HasAll, Running, wait_until, weir};
-use crate::ssh_support::skipped;
+use weir_testkit::ssh::skipped;
 
 const BACKLOG: &str = "net.core.somaxconn";
 const PORTS: &str = "net.ipv4.ip_local_port_range";

@@ -7,7 +7,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use weir_kube::{Changes, Cluster, ObjectRef};
+use weir_kube::{Cluster, ObjectRef};
+use weir_objects::Changes;
 
 use crate::program::{HasAll, Running, row, weir};
 

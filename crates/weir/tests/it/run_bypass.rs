@@ -14,7 +14,7 @@ use crate::program::{HasAll, Running, remarks_of, wait_until, within};
 use crate::run_own;
 use crate::run_own_cases::SECURE;
 use crate::sandbox::{self, Sandbox, proxy_of, sum};
-use crate::ssh_support::skipped;
+use weir_testkit::ssh::skipped;
 
 const ARMS: [&str; 3] = ["sockmap", "sockmap-inbound", "sockmap-outbound"];
 

@@ -11,7 +11,7 @@ use weir_record::Run;
 
 use crate::program::{HasAll, Running};
 use crate::sandbox::{self, Sandbox, proxy_of};
-use crate::ssh_support::skipped;
+use weir_testkit::ssh::skipped;
 
 /// Returns a study that determines which of two settings bounds a listener's queue, and of a setting that the kernel
 /// bounds by another one, which follows in the alphabet.

@@ -101,7 +101,7 @@ fn value_in_force(
 /// elements of lists of a workload's pods: they have names, by which a strategic patch finds them, except those under
 /// `affinity`.
 fn is_within(object: &ObjectRef, at: &str) -> bool {
-    let (whole, within) = weir_kube::split_whole(at);
+    let (whole, within) = weir_objects::split_whole(at);
     let has_names = within.starts_with("/[") && !whole.contains("/affinity/");
     let is_of_pods = is_workload(object) && has_names;
     !within.is_empty() && !is_of_pods
@@ -110,7 +110,7 @@ fn is_within(object: &ObjectRef, at: &str) -> bool {
 /// Returns the path at which an object is restored, and its value before the run's last session. `None` if it was not
 /// kept.
 fn find_before<'r>(run: &'r Run, object: &ObjectRef, at: &str) -> Option<(&'r str, &'r Value)> {
-    let (whole, _) = weir_kube::split_whole(at);
+    let (whole, _) = weir_objects::split_whole(at);
     let mut places = run
         .records
         .iter()
@@ -143,7 +143,7 @@ impl Commands {
     fn merge(&mut self, object: &ObjectRef, (at, value): (&str, Value), other: Option<&Value>) {
         let value = if is_workload(object) { in_strategic(at, value, other) } else { value };
         let patch = self.patches.entry(object.clone()).or_insert(Value::Null);
-        weir_kube::set_at(patch, at, value);
+        weir_objects::set_at(patch, at, value);
     }
 
     /// Adds the removal of a place that did not exist before the run. Others may have added to it since, which is
@@ -163,7 +163,7 @@ impl Commands {
         (object, at, value): (&ObjectRef, &str, &Value),
         before: Option<(&str, &Value)>,
     ) {
-        let (whole, within) = weir_kube::split_whole(at);
+        let (whole, within) = weir_objects::split_whole(at);
         let changed_value = match before {
             // The list is made, of elements that have names.
             Some((outer, Value::Null)) if within.starts_with("/[") => {
@@ -245,11 +245,11 @@ fn change_value(into: &mut Value, (whole, within): (&str, &str), value: &Value) 
         return Some(());
     }
     if value.is_null() {
-        weir_kube::remove_at(into, within);
+        weir_objects::remove_at(into, within);
         return Some(());
     }
     let is_list = into.is_array();
-    (is_list && weir_kube::set_at(into, within, value.clone())).then_some(())
+    (is_list && weir_objects::set_at(into, within, value.clone())).then_some(())
 }
 
 #[cfg(test)]

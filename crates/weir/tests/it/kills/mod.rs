@@ -24,7 +24,7 @@ use std::time::{Duration, Instant, SystemTime};
 use weir_stats::SplitMix64;
 
 use crate::program::Ended;
-use crate::ssh_support::skipped;
+use weir_testkit::ssh::skipped;
 pub(crate) use records::is_clear;
 use records::{end, recover, whole_lines};
 use scene::Victim::{self, *};

@@ -13,7 +13,7 @@ use weir_stats::SplitMix64;
 use super::traces::Ground;
 use crate::program::{Ended, Running};
 use crate::sandbox::{self, Sandbox, masters_in, proxies_in};
-use crate::ssh_support::{self, Host};
+use weir_testkit::ssh::{self, Host};
 
 /// Address for ssh: the harness's own sshd on the loopback interface.
 const ADDRESS: &str = "127.0.0.1";
@@ -323,7 +323,7 @@ impl Drop for Scene<'_> {
     /// Kills remaining processes, so that a run that failed a test does not disturb the next.
     fn drop(&mut self) {
         for pid in super::traces::processes_of(&self.grounds()) {
-            ssh_support::signal(pid, Signal::KILL);
+            ssh::signal(pid, Signal::KILL);
         }
     }
 }
@@ -338,7 +338,7 @@ pub(crate) enum When {
 }
 
 fn kill(pid: u32) {
-    ssh_support::signal(pid, Signal::KILL);
+    ssh::signal(pid, Signal::KILL);
 }
 
 fn placed(remote: &Remote, together: bool) -> Vec<String> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 
 /// Address of the API server, as `scripts/kube` starts it.
 const SERVER: &str = "10.77.0.1:6443";

@@ -21,7 +21,7 @@ use crate::controlled_sysctls;
 use crate::kills::{is_clear, read_number, say};
 use crate::kube_foreign::{self, Foreign};
 use crate::kube_stand_in;
-use crate::kube_support::Test;
+use weir_testkit::cluster::Test;
 use crate::kubernetes::{PODS, left};
 use crate::program::{Ended, Running};
 use crate::sandbox::{self, Sandbox};

@@ -14,15 +14,12 @@ use k8s_openapi::api::core::v1;
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
-
-use crate::cluster::Cluster;
-use crate::commands;
-use crate::error::KubeError;
-use crate::generators;
-use crate::inner::{Hands, Inner};
-use crate::object_ref::ObjectRef;
-use crate::objects::{self, RunScope};
-use crate::{health, pods, trouble, workload};
+use weir_kube::{commands, generators, health, pods, trouble, workload};
+use weir_kube::cluster::Cluster;
+use weir_kube::error::KubeError;
+use weir_kube::inner::{Hands, Inner};
+use weir_kube::object_ref::ObjectRef;
+use weir_kube::objects::{self, RunScope};
 
 /// JSON pointer to the value of a setting, in the object that represents the setting.
 pub const VALUE: &str = "/value";
@@ -36,11 +33,9 @@ const GONE: Duration = Duration::from_secs(20);
 /// Time limit for the request to delete a pod.
 const REMOVAL: Duration = Duration::from_secs(5);
 
-impl Cluster {
-    /// Sets the image that contains weir, for the pods through which nodes are reached.
-    pub fn reach_nodes_by(&self, image: &str) {
-        reach_by(&self.inner, image);
-    }
+/// Sets the image that contains weir, for the pods through which nodes are reached.
+pub fn reach_nodes_by(cluster: &Cluster, image: &str) {
+    reach_by(&cluster.inner, image);
 }
 
 pub(crate) fn reach_by(inner: &Inner, image: &str) {

@@ -16,29 +16,29 @@ use tempfile::TempDir;
 use weir_agent::ssh::{Connected, SshError, SshPlace, connect};
 
 /// Time limit far above anything that works; only a hang reaches it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// An option given by the user, which takes precedence over weir's own.
-pub(crate) const UNCOMPRESSED: &str = "Compression=no";
+pub const UNCOMPRESSED: &str = "Compression=no";
 /// Time limit for sshd's processes to end by themselves after a test.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A host reachable by ssh: the test's own sshd, with a home of its own.
-pub(crate) struct Host {
-    pub(crate) sshd: Child,
-    pub(crate) address: Ipv4Addr,
-    pub(crate) port: u16,
-    pub(crate) folder: TempDir,
+pub struct Host {
+    pub sshd: Child,
+    pub address: Ipv4Addr,
+    pub port: u16,
+    pub folder: TempDir,
     log: Arc<Mutex<String>>,
 }
 
 /// Location and clock of a host.
-pub(crate) struct Site {
+pub struct Site {
     /// File that stands for the host's network namespace; `None`: the test's own namespace.
-    pub(crate) network: Option<PathBuf>,
+    pub network: Option<PathBuf>,
     /// Address that sshd listens on.
-    pub(crate) address: Ipv4Addr,
+    pub address: Ipv4Addr,
     /// Offset by which the host's clock is ahead (time_namespaces(7)).
-    pub(crate) ahead: Duration,
+    pub ahead: Duration,
 }
 
 impl Default for Site {
@@ -49,18 +49,18 @@ impl Default for Site {
 
 impl Host {
     /// Starts a host that accepts the test's key. Returns `None`, and prints the reason, if sshd cannot be run.
-    pub(crate) fn start() -> Option<Host> {
+    pub fn start() -> Option<Host> {
         Host::start_with("", "")
     }
 
     /// Starts a host with additional lines in sshd_config, and with commands that are run first in sshd's private mount
     /// namespace. Mounts need root: without it, the result is `None` if there are commands.
-    pub(crate) fn start_with(lines: &str, commands: &str) -> Option<Host> {
+    pub fn start_with(lines: &str, commands: &str) -> Option<Host> {
         Host::start_at(&Site::default(), lines, commands)
     }
 
     /// Starts a host at a given site. A namespace or a clock of its own needs root.
-    pub(crate) fn start_at(site: &Site, lines: &str, commands: &str) -> Option<Host> {
+    pub fn start_at(site: &Site, lines: &str, commands: &str) -> Option<Host> {
         let Some(program) = sshd() else {
             skipped("no sshd here (Debian: apt-get install openssh-server)");
             return None;
@@ -106,23 +106,23 @@ impl Host {
         panic!("ten free ports were taken by others")
     }
 
-    pub(crate) fn home(&self) -> PathBuf {
+    pub fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
     /// Folder of the copied executables.
-    pub(crate) fn copies(&self) -> PathBuf {
+    pub fn copies(&self) -> PathBuf {
         self.home().join(".cache/weir/agent")
     }
 
     /// Folder for temporary files of everything that runs on the host.
     #[allow(dead_code)] // Used where weir itself runs there.
-    pub(crate) fn temporary(&self) -> PathBuf {
+    pub fn temporary(&self) -> PathBuf {
         self.folder.path().join("temporary")
     }
 
     /// Returns the place for ssh, without the user's own configuration.
-    pub(crate) fn place(&self) -> SshPlace {
+    pub fn place(&self) -> SshPlace {
         let mut destination = SshPlace::new(self.address.to_string());
         destination.options = vec![
             "-F".to_owned(),
@@ -152,7 +152,7 @@ impl Host {
     }
 
     /// Makes ssh trust this key as the host's.
-    pub(crate) fn know(&self, key: &str) {
+    pub fn know(&self, key: &str) {
         let public = fs::read_to_string(self.folder.path().join(format!("{key}.pub")))
             .expect("it was just written");
         let line = format!("[{}]:{} {public}", self.address, self.port);
@@ -161,28 +161,28 @@ impl Host {
     }
 
     /// Makes ssh know no host keys at all.
-    pub(crate) fn know_nothing(&self) {
+    pub fn know_nothing(&self) {
         fs::write(self.folder.path().join("known_hosts"), "")
             .expect("the folder of the test can be written");
     }
 
-    pub(crate) fn connect(&self, weir: &Path) -> Result<Connected, SshError> {
+    pub fn connect(&self, weir: &Path) -> Result<Connected, SshError> {
         connect(&self.place(), weir, "test", PATIENCE)
     }
 
     /// Number of logins so far.
-    pub(crate) fn logins(&self) -> usize {
+    pub fn logins(&self) -> usize {
         self.logged("Accepted publickey")
     }
 
     /// Number of occurrences of a text in sshd's log so far.
-    pub(crate) fn logged(&self, words: &str) -> usize {
+    pub fn logged(&self, words: &str) -> usize {
         let log = self.log.lock().expect("no reader of the log panics");
         log.matches(words).count()
     }
 
     /// All descendants of sshd.
-    pub(crate) fn processes(&self) -> Vec<u32> {
+    pub fn processes(&self) -> Vec<u32> {
         below(self.sshd.id())
     }
 }
@@ -208,7 +208,7 @@ impl Drop for Host {
 }
 
 /// Creates a minimal agent: a script that sends a greeting, runs until its input ends, and then writes a marker file.
-pub(crate) fn agent(folder: &Path, name: &str) -> PathBuf {
+pub fn agent(folder: &Path, name: &str) -> PathBuf {
     let hello = format!(
         r#"{{"magic":"weir-agent","protocol":{},"weir":"{name}"}}"#,
         weir_agent::hello::PROTOCOL
@@ -228,14 +228,14 @@ pub(crate) fn agent(folder: &Path, name: &str) -> PathBuf {
 
 /// Prints why a test is skipped.
 #[allow(clippy::print_stderr)]
-pub(crate) fn skipped(why: &str) {
+pub fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
 /// Creates an executable script. Another process copies it into place: a file that this process holds open for writing
 /// is also held by a child that another test starts at that moment, and the kernel does not run a program that is open
 /// for writing.
-pub(crate) fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
+pub fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
     let (path, source) = (folder.join(name), folder.join(format!("{name}.text")));
     fs::write(&source, text).expect("the folder of the test can be written");
     let mut install = Command::new("install");
@@ -244,7 +244,7 @@ pub(crate) fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !happened() {
         assert!(begun.elapsed() < PATIENCE, "{what}: waited in vain");
@@ -252,17 +252,17 @@ pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     }
 }
 
-pub(crate) fn signal(pid: u32, signal: Signal) {
+pub fn signal(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a process has a number");
     // It may have ended meanwhile.
     let _ = kill_process(pid, signal);
 }
 
-pub(crate) fn exists(pid: u32) -> bool {
+pub fn exists(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
-pub(crate) fn below(parent: u32) -> Vec<u32> {
+pub fn below(parent: u32) -> Vec<u32> {
     let mut pids = vec![parent];
     let mut next = 0;
     while let Some(&parent) = pids.get(next) {

@@ -1,11 +1,11 @@
 //! Access to a changed object: an object of the API server, or a setting of a node's kernel that is treated as one.
 
 use serde_json::Value;
+use weir_kube::error::KubeError;
+use weir_kube::inner::Inner;
+use weir_kube::object_ref::ObjectRef;
 
-use crate::error::KubeError;
-use crate::inner::Inner;
 use crate::node;
-use crate::object_ref::ObjectRef;
 
 /// Reads the object; `None` if it does not exist.
 pub(super) fn now(inner: &Inner, object: &ObjectRef) -> Result<Option<Value>, KubeError> {

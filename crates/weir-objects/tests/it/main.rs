@@ -4,6 +4,3 @@
 
 mod api;
 mod changes;
-// Shared with the tests of weir itself, which use the rest.
-#[allow(dead_code)]
-mod support;

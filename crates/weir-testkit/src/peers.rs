@@ -13,10 +13,10 @@ use weir_bypass::{Bypass, BypassError, Ends, Hop, Namespace};
 use weir_host::Network;
 
 /// Time limit longer than anything in these tests takes and shorter than that of a test run.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns pseudo-random bytes that are unique to this number (xorshift64*).
-pub(crate) fn content(number: u64, size: usize) -> Vec<u8> {
+pub fn content(number: u64, size: usize) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut bytes = Vec::with_capacity(size + 8);
     while bytes.len() < size {
@@ -31,10 +31,10 @@ pub(crate) fn content(number: u64, size: usize) -> Vec<u8> {
 }
 
 /// Number of receives that were woken before there was data; bypassed sockets do that, TCP's do not.
-pub(crate) static WOKEN: AtomicU64 = AtomicU64::new(0);
+pub static WOKEN: AtomicU64 = AtomicU64::new(0);
 
 /// Reader that waits on after a wakeup without data. The inner socket must have [`PATIENCE`] as its timeout.
-pub(crate) struct Patient<S>(pub(crate) S);
+pub struct Patient<S>(pub S);
 
 impl<S: Read> Read for Patient<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -52,7 +52,7 @@ impl<S: Read> Read for Patient<S> {
 
 /// Accepts connections until the process ends: `GET /number/size` is answered with that content, `POST` with the posted
 /// body.
-pub(crate) fn serve(listener: TcpListener) {
+pub fn serve(listener: TcpListener) {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             thread::spawn(move || while let Ok(true) = answer_all(&stream) {});
@@ -111,12 +111,12 @@ fn read_head(input: &mut impl BufRead) -> io::Result<Option<Head>> {
     }
 }
 
-pub(crate) struct Client {
+pub struct Client {
     stream: BufReader<Patient<TcpStream>>,
 }
 
 impl Client {
-    pub(crate) fn connect(server: SocketAddr) -> io::Result<Client> {
+    pub fn connect(server: SocketAddr) -> io::Result<Client> {
         let stream = TcpStream::connect(server)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -124,23 +124,23 @@ impl Client {
         Ok(Client { stream: BufReader::with_capacity(64 * 1024, Patient(stream)) })
     }
 
-    pub(crate) fn send_get(&mut self, number: u64, size: usize) -> io::Result<()> {
+    pub fn send_get(&mut self, number: u64, size: usize) -> io::Result<()> {
         self.send_path(&format!("/{number}/{size}"))
     }
 
-    pub(crate) fn send_path(&mut self, path: &str) -> io::Result<()> {
+    pub fn send_path(&mut self, path: &str) -> io::Result<()> {
         let head = format!("GET {path} HTTP/1.1\r\nHost: weir\r\n\r\n");
         self.stream.get_mut().0.write_all(head.as_bytes())
     }
 
-    pub(crate) fn send_post(&mut self, number: u64, size: usize) -> io::Result<()> {
+    pub fn send_post(&mut self, number: u64, size: usize) -> io::Result<()> {
         let head = format!("POST / HTTP/1.1\r\nHost: weir\r\nContent-Length: {size}\r\n\r\n");
         self.stream.get_mut().0.write_all(head.as_bytes())?;
         self.stream.get_mut().0.write_all(&content(number, size))
     }
 
     /// Reads a response, slowly if `slow`; returns the number of bytes that are wrong, missing or superfluous.
-    pub(crate) fn answer(&mut self, number: u64, size: usize, slow: bool) -> io::Result<usize> {
+    pub fn answer(&mut self, number: u64, size: usize, slow: bool) -> io::Result<usize> {
         let head = read_head(&mut self.stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         if !head.lines[0].contains(" 200 ") {
             return Err(io::Error::other(head.lines[0].clone()));
@@ -158,23 +158,23 @@ impl Client {
         Ok(wrong + body.len().abs_diff(wanted.len()))
     }
 
-    pub(crate) fn get(&mut self, number: u64, size: usize) -> io::Result<usize> {
+    pub fn get(&mut self, number: u64, size: usize) -> io::Result<usize> {
         self.send_get(number, size)?;
         self.answer(number, size, false)
     }
 }
 
 /// Networks and addresses of client, proxy and origin server.
-pub(crate) struct Topology {
-    pub(crate) client: Network,
-    pub(crate) proxy: Network,
-    pub(crate) origin: Network,
+pub struct Topology {
+    pub client: Network,
+    pub proxy: Network,
+    pub origin: Network,
     /// Address that the proxy listens on.
-    pub(crate) inbound: SocketAddr,
+    pub inbound: SocketAddr,
     /// Address that the origin server listens on.
-    pub(crate) outbound: SocketAddr,
+    pub outbound: SocketAddr,
     /// Address that the client's connections come from.
-    pub(crate) source: IpAddr,
+    pub source: IpAddr,
 }
 
 /// Returns a loopback address of its own for each topology, made of the process's number and a count: so ports can be
@@ -189,7 +189,7 @@ fn own_address() -> Ipv4Addr {
 
 impl Topology {
     /// Makes a topology with all roles in this namespace.
-    pub(crate) fn loopback() -> Topology {
+    pub fn loopback() -> Topology {
         let here = Network::of_this_thread().expect("/proc");
         let address = own_address();
         Topology {
@@ -204,7 +204,7 @@ impl Topology {
 
     /// Makes a topology with a namespace for each role and links between them; the addresses are always the same.
     /// `None` if that is not permitted.
-    pub(crate) fn namespaces() -> Option<Topology> {
+    pub fn namespaces() -> Option<Topology> {
         if let Err(error) = weir_host::may_have_networks() {
             eprintln!("skipped: {error}");
             return None;
@@ -226,7 +226,7 @@ impl Topology {
     }
 
     /// Attaches a bypass of connections to these endpoints, which are the origin server's or the proxy's.
-    pub(crate) fn attach(&self, servers: &[SocketAddr]) -> Result<Bypass, BypassError> {
+    pub fn attach(&self, servers: &[SocketAddr]) -> Result<Bypass, BypassError> {
         let mut bypass = Bypass::attach(&[])?;
         for &server in servers {
             let is_outbound = server == self.outbound && server != self.inbound;
@@ -242,11 +242,11 @@ impl Topology {
     }
 
     /// Returns both kinds of topologies, as far as they are permitted.
-    pub(crate) fn all() -> impl Iterator<Item = Topology> {
+    pub fn all() -> impl Iterator<Item = Topology> {
         std::iter::once(Topology::loopback()).chain(Topology::namespaces())
     }
 
-    pub(crate) fn serve(&self) {
+    pub fn serve(&self) {
         let address = self.outbound;
         let listener = self.origin.within(|| TcpListener::bind(address));
         serve(listener.expect("the namespace").expect("a listener"));
@@ -254,7 +254,7 @@ impl Topology {
 }
 
 /// A running proxy; dropping it ends it.
-pub(crate) struct Proxy(Child);
+pub struct Proxy(Child);
 
 impl Drop for Proxy {
     fn drop(&mut self) {
@@ -305,7 +305,7 @@ fn write_configuration(folder: &Path, name: &str, text: &str) -> String {
 
 impl Proxy {
     /// Starts a program in the proxy's network and waits until it accepts connections. `None` if it is not installed.
-    pub(crate) fn start(topology: &Topology, program: &str, args: &[&str]) -> Option<Proxy> {
+    pub fn start(topology: &Topology, program: &str, args: &[&str]) -> Option<Proxy> {
         let Some(file) = find_program(program) else {
             eprintln!("skipped: {program} is not installed");
             return None;
@@ -335,7 +335,7 @@ impl Proxy {
     }
 
     /// Starts nginx with these lines in its `server`; `kept` turns on keepalive to the origin server.
-    pub(crate) fn nginx(
+    pub fn nginx(
         topology: &Topology,
         folder: &Path,
         server: &str,
@@ -363,7 +363,7 @@ impl Proxy {
     }
 
     /// Starts HAProxy with these lines in its `defaults`.
-    pub(crate) fn haproxy(topology: &Topology, folder: &Path, lines: &str) -> Option<Proxy> {
+    pub fn haproxy(topology: &Topology, folder: &Path, lines: &str) -> Option<Proxy> {
         let (inbound, outbound) = (topology.inbound, topology.outbound);
         let text = format!(
             "defaults\n mode http\n timeout client 30s\n timeout server 30s\n timeout connect 5s\n{lines}\
@@ -374,7 +374,7 @@ impl Proxy {
         Proxy::start(topology, "haproxy", &["-db", "-f", &file])
     }
 
-    pub(crate) fn caddy(topology: &Topology, folder: &Path) -> Option<Proxy> {
+    pub fn caddy(topology: &Topology, folder: &Path) -> Option<Proxy> {
         let (inbound, outbound) = (topology.inbound, topology.outbound);
         let text = format!(
             "{{\n admin off\n auto_https off\n log {{\n output file {}/error.log\n level ERROR\n }}\n}}\n\
@@ -388,7 +388,7 @@ impl Proxy {
         Proxy::start(topology, "caddy", &args)
     }
 
-    pub(crate) fn envoy(topology: &Topology, folder: &Path) -> Option<Proxy> {
+    pub fn envoy(topology: &Topology, folder: &Path) -> Option<Proxy> {
         let (inbound, outbound) =
             (envoy_address(topology.inbound), envoy_address(topology.outbound));
         let types = "type.googleapis.com/envoy.extensions.filters";

@@ -12,7 +12,7 @@ use std::time::Instant;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A test and its name.
-pub(crate) type Named = (&'static str, fn(&Test));
+pub type Named = (&'static str, fn(&Test));
 
 /// Maximum number of failed tests that are run again; more failures are no accident.
 const MOST_AGAIN: usize = 3;
@@ -24,7 +24,7 @@ struct Missing(String);
 /// ones are reported on standard error, since the output of passing tests is hidden. A few failed tests, which may be
 /// due to other work on this machine, are run once more at the end, and are named. If `KUBE_TESTS` is set, only tests
 /// are run whose names contain it, or one of its comma-separated words.
-pub(crate) fn tier(name: &str, nodes: Option<&Nodes<'_>>, prepare: fn(&Test), tests: &[Named]) {
+pub fn tier(name: &str, nodes: Option<&Nodes<'_>>, prepare: fn(&Test), tests: &[Named]) {
     let test = match Test::up(&format!("kube-{name}"), nodes) {
         Ok(test) => test,
         Err(why) => return print_line(name, &format!("did not run: {why}")),
@@ -70,18 +70,18 @@ fn print_line(tier: &str, message: &str) {
 }
 
 /// The nodes of a cluster.
-pub(crate) struct Nodes<'a> {
+pub struct Nodes<'a> {
     /// Archive of the nodes' image.
-    pub(crate) archive: &'a Path,
+    pub archive: &'a Path,
     /// Name of the image.
-    pub(crate) image: &'a str,
-    pub(crate) count: u32,
+    pub image: &'a str,
+    pub count: u32,
     /// CPU manager policy of the kubelets: `none` or `static`.
-    pub(crate) cpus: &'a str,
+    pub cpus: &'a str,
 }
 
 /// Handle to a running test cluster.
-pub(crate) struct Test {
+pub struct Test {
     folder: PathBuf,
 }
 
@@ -92,8 +92,8 @@ fn script() -> Command {
 impl Test {
     /// Starts etcd, API server, controller manager and scheduler, and nodes if requested. An error is the reason why
     /// this machine cannot run them.
-    pub(crate) fn up(name: &str, nodes: Option<&Nodes<'_>>) -> Result<Test, String> {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    pub fn up(name: &str, nodes: Option<&Nodes<'_>>) -> Result<Test, String> {
+        let folder = crate::files_folder().join(name);
         let mut command = script();
         command.arg("up").arg(&folder);
         if let Some(nodes) = nodes {
@@ -112,7 +112,7 @@ impl Test {
 
     /// Starts one of the controllers of `scripts/kube`, unless it runs already, and returns its address. If this
     /// machine cannot run it, the test ends as not run.
-    pub(crate) fn controller(&self, name: &str) -> String {
+    pub fn controller(&self, name: &str) -> String {
         let output = script().arg("serve").arg(&self.folder).arg(name).output().unwrap();
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         match output.status.code() {
@@ -123,7 +123,7 @@ impl Test {
     }
 
     /// Returns a program that `scripts/kube` has built. If it has not, the test ends as not run.
-    pub(crate) fn program(&self, name: &str) -> PathBuf {
+    pub fn program(&self, name: &str) -> PathBuf {
         let output = script().args(["program", name]).output().unwrap();
         match output.status.code() {
             Some(0) => trimmed_text(&output.stdout).into(),
@@ -132,14 +132,14 @@ impl Test {
     }
 
     /// Builds a command that runs among the files and processes of a controller.
-    pub(crate) fn within(&self, controller: &str, program: &str) -> Command {
+    pub fn within(&self, controller: &str, program: &str) -> Command {
         let mut command = script();
         command.arg("enter").arg(&self.folder).args([controller, program]);
         command
     }
 
     /// Builds a command in the network of a node; nodes are numbered from 1.
-    pub(crate) fn at(&self, node: u32, program: &str) -> Command {
+    pub fn at(&self, node: u32, program: &str) -> Command {
         let mut command = script();
         command.arg("at").arg(&self.folder);
         command.arg(node.to_string()).arg(program);
@@ -147,7 +147,7 @@ impl Test {
     }
 
     /// Ends everything on a node and cuts its network (`lose`), or undoes that (`regain`).
-    pub(crate) fn node(&self, action: &str, node: u32) {
+    pub fn node(&self, action: &str, node: u32) {
         let mut command = script();
         command.arg(action).arg(&self.folder).arg(node.to_string());
         let output = command.output().unwrap();
@@ -156,14 +156,14 @@ impl Test {
     }
 
     /// Builds a command in the cluster's network, with its configuration.
-    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = script();
         command.arg("run").arg(&self.folder).arg(program);
         command
     }
 
     /// Kubeconfig with the contexts `weir-test` and `weir-guest`.
-    pub(crate) fn configuration(&self) -> PathBuf {
+    pub fn configuration(&self) -> PathBuf {
         self.folder.join("kubeconfig")
     }
 
@@ -174,13 +174,13 @@ impl Test {
     }
 
     /// Moves the calling thread, and everything that it starts, into the cluster's network.
-    pub(crate) fn enter(&self) {
+    pub fn enter(&self) {
         let network = File::open(format!("/proc/{}/ns/net", self.first())).unwrap();
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
     }
 
     /// Process number of one of the cluster's programs.
-    pub(crate) fn process(&self, name: &str) -> u32 {
+    pub fn process(&self, name: &str) -> u32 {
         children(self.first())
             .into_iter()
             .find(|pid| {
@@ -192,7 +192,7 @@ impl Test {
     }
 
     /// Runs kubectl as the administrator, with `input` on its standard input, and returns its output.
-    pub(crate) fn kubectl(&self, words: &str, input: &str) -> String {
+    pub fn kubectl(&self, words: &str, input: &str) -> String {
         let mut command = self.command("kubectl");
         command.args(words.split_whitespace());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -19,14 +19,13 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use weir_host::journal::JournalError;
 use weir_host::journal::ledger::{self, Ledger};
+use weir_kube::cluster::Cluster;
+use weir_kube::error::KubeError;
+use weir_kube::inner::Inner;
+use weir_kube::object_ref::ObjectRef;
 
-use crate::cluster::Cluster;
-use crate::error::KubeError;
-use crate::inner::Inner;
-use crate::node;
+use crate::{node, roll_out};
 use crate::object_path::{self, ObjectPath};
-use crate::object_ref::ObjectRef;
-use crate::workload;
 
 mod entry;
 mod left;
@@ -250,7 +249,7 @@ impl Changes {
         let former = Former {
             object: object.clone(),
             resource_version: metadata_text(now, "resourceVersion"),
-            replica_sets: workload::templates(&self.inner, object, &uid)?
+            replica_sets: roll_out::templates(&self.inner, object, &uid)?
                 .into_iter()
                 .map(|set| set.name)
                 .collect(),
@@ -372,7 +371,7 @@ impl Changes {
     ) -> Result<(), KubeError> {
         let entry = self.open.iter().find(|entry| entry.former.object == *object);
         let before = entry.map(|entry| &entry.former.replica_sets);
-        workload::rolled_out(&self.inner, (object, before), within, interrupted)
+        roll_out::rolled_out(&self.inner, (object, before), within, interrupted)
     }
 
     /// Returns the change that somebody else has made to an object since weir changed it, if it keeps weir's values

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use weir_kube::error::KubeError;
+use weir_kube::inner::Inner;
 
-use super::{ATTEMPTS, Entry, ForeignChange, NOTHING, PutBack, object};
-use crate::error::KubeError;
-use crate::inner::Inner;
+use crate::roll_out;
 use crate::object_path::{self, ObjectPath};
-use crate::workload;
+use super::{ATTEMPTS, Entry, ForeignChange, NOTHING, PutBack, object};
 
 /// Returns true if two texts of an object are equal, apart from fields that the API server updates at every change.
 pub(super) fn is_same(one: &Value, other: &Value) -> bool {
@@ -184,7 +184,7 @@ impl Entry {
             }
             if wanted == now || object::replace(inner, object, (&now, &wanted))?.is_some() {
                 let sets = (&self.former.replica_sets, &self.given);
-                return workload::forget(inner, object, &self.former.uid, sets);
+                return roll_out::forget(inner, object, &self.former.uid, sets);
             }
         }
         Err(KubeError::Foreign {

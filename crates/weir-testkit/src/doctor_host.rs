@@ -9,13 +9,13 @@ use weir_doctor::{
     gather,
 };
 
-pub(crate) struct Host {
+pub struct Host {
     folder: TempDir,
-    pub(crate) asked: LoadDemand,
+    pub asked: LoadDemand,
 }
 
 /// Debian's nginx.conf, without its comments.
-pub(crate) const DEBIAN_NGINX: &str = "user www-data;
+pub const DEBIAN_NGINX: &str = "user www-data;
 worker_processes auto;
 pid /run/nginx.pid;
 events {
@@ -32,7 +32,7 @@ http {
 ";
 
 /// A site that passes all requests to one origin server.
-pub(crate) const SITE: &str = "upstream origin {
+pub const SITE: &str = "upstream origin {
 \tserver 10.0.0.2:8080;
 }
 server {
@@ -45,7 +45,7 @@ server {
 
 impl Host {
     /// Debian as installed, with two CPUs, 4 GiB, and nginx in front of one origin server.
-    pub(crate) fn debian() -> Host {
+    pub fn debian() -> Host {
         let host =
             Host { folder: tempfile::tempdir().expect("a folder"), asked: LoadDemand::default() };
         for (name, value) in [
@@ -85,7 +85,7 @@ impl Host {
     }
 
     /// A host with tuning advice of several sources, for a load.
-    pub(crate) fn tuned() -> Host {
+    pub fn tuned() -> Host {
         let host = Host::debian().asking(10_000, 2000.0);
         host.write(
             "/etc/sysctl.d/50-tuning.conf",
@@ -133,7 +133,7 @@ net.ipv4.tcp_low_latency = 1
     }
 
     /// Adds nginx's processes: a master and two workers, with these CPUs and limits.
-    pub(crate) fn running(&self, cpus: &str, soft: u64, hard: u64) {
+    pub fn running(&self, cpus: &str, soft: u64, hard: u64) {
         let master = "nginx: master process /usr/sbin/nginx -g daemon on;";
         for (pid, parent, title) in [
             (100, 1, master),
@@ -155,41 +155,41 @@ net.ipv4.tcp_low_latency = 1
     }
 
     /// Sets the counters of accept queue overflows and drops, and of SYN queue drops.
-    pub(crate) fn counters(&self, numbers: &str) {
+    pub fn counters(&self, numbers: &str) {
         let names = "TcpExt: ListenOverflows ListenDrops TCPReqQFullDrop";
         let text = format!("{names}\nTcpExt: {numbers}\n");
         self.write("/proc/net/netstat", &text);
     }
 
-    pub(crate) fn site(&self, text: &str) {
+    pub fn site(&self, text: &str) {
         self.write("/etc/nginx/sites-enabled/default", text);
     }
 
-    pub(crate) fn asking(mut self, connections: u64, rate: f64) -> Host {
+    pub fn asking(mut self, connections: u64, rate: f64) -> Host {
         self.asked.connections = Some(connections);
         self.asked.rate = Some(rate);
         self
     }
 
-    pub(crate) fn sysctl(&self, path: &str, value: &str) {
+    pub fn sysctl(&self, path: &str, value: &str) {
         self.write(&format!("/proc/sys/{path}"), &format!("{value}\n"));
     }
 
-    pub(crate) fn write(&self, path: &str, text: &str) {
+    pub fn write(&self, path: &str, text: &str) {
         let path = self.folder.path().join(path.trim_start_matches('/'));
         fs::create_dir_all(path.parent().expect("it has one")).expect("own folder");
         fs::write(path, text).expect("own folder");
     }
 
-    pub(crate) fn read(&self, path: &str) -> String {
+    pub fn read(&self, path: &str) -> String {
         fs::read_to_string(self.root().join(path.trim_start_matches('/'))).expect("own folder")
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         self.folder.path()
     }
 
-    pub(crate) fn facts(&self) -> Facts {
+    pub fn facts(&self) -> Facts {
         gather(&Request {
             asked: self.asked,
             root: Some(self.root().to_owned()),
@@ -198,12 +198,12 @@ net.ipv4.tcp_low_latency = 1
         .expect("a host that can be read")
     }
 
-    pub(crate) fn examined(&self) -> Examination {
+    pub fn examined(&self) -> Examination {
         examine(&self.facts())
     }
 
     #[track_caller]
-    pub(crate) fn finding(&self, id: &str) -> Finding {
+    pub fn finding(&self, id: &str) -> Finding {
         let examination = self.examined();
         let all: Vec<String> = examination.findings.iter().map(|one| one.problem.id()).collect();
         let finding = examination
@@ -215,14 +215,14 @@ net.ipv4.tcp_low_latency = 1
     }
 
     #[track_caller]
-    pub(crate) fn is_silent_about(&self, id: &str) {
+    pub fn is_silent_about(&self, id: &str) {
         let examination = self.examined();
         let finding = examination.findings.iter().find(|one| one.problem.id() == id);
         assert!(finding.is_none(), "{finding:#?}");
     }
 
     /// Runs the `sed` commands of a finding on the folder.
-    pub(crate) fn obey(&self, finding: &Finding) {
+    pub fn obey(&self, finding: &Finding) {
         let commands = finding.change.iter();
         for command in commands.filter(|line| line.starts_with("sed ")) {
             let (script, file) = command.rsplit_once(" /").expect("a path at the end");
@@ -235,12 +235,12 @@ net.ipv4.tcp_low_latency = 1
 }
 
 /// Returns `FILE:LINE: TEXT`.
-pub(crate) fn show(FileLine { file, line, text }: &FileLine) -> String {
+pub fn show(FileLine { file, line, text }: &FileLine) -> String {
     format!("{file}:{line}: {text}")
 }
 
 /// Returns the lines of files among a finding's evidence.
-pub(crate) fn list_lines(finding: &Finding) -> Vec<String> {
+pub fn list_lines(finding: &Finding) -> Vec<String> {
     let evidence = finding.evidence.iter();
     evidence
         .filter_map(|one| match one {

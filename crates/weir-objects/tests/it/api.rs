@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_kube::{Cluster, KubeError, PodRequest, Removed, manifest, remove, render};
 
 use crate::changes;
-use crate::support::{Named, Test, tier};
+use weir_testkit::cluster::{Named, Test, tier};
 
 /// All tests, run one after the other in one cluster. Each has a namespace of its own; nodes are shared.
 const TESTS: [Named; 15] = [

@@ -4,12 +4,11 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
-
-use crate::error::KubeError;
-use crate::inner::Inner;
-use crate::object_ref::ObjectRef;
-use crate::pods;
-use crate::trouble::PLACES;
+use weir_kube::pods;
+use weir_kube::error::KubeError;
+use weir_kube::inner::Inner;
+use weir_kube::object_ref::ObjectRef;
+use weir_kube::trouble::PLACES;
 
 /// Time for which the scheduler must find no node before that counts. It tries again at once when something changes.
 const UNPLACED: Duration = Duration::from_secs(15);

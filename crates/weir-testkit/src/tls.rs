@@ -15,10 +15,10 @@ use tempfile::TempDir;
 use weir_load::tls::{Connector, EarlyData, Input, Received, Session, TlsError};
 use weir_model::tls::{TlsSpec, TlsVersion, Trust};
 
-pub(crate) const VERSIONS: [TlsVersion; 2] = [TlsVersion::V1_2, TlsVersion::V1_3];
+pub const VERSIONS: [TlsVersion; 2] = [TlsVersion::V1_2, TlsVersion::V1_3];
 
 #[derive(Clone, Copy)]
-pub(crate) enum Key {
+pub enum Key {
     Rsa,
     P256,
 }
@@ -33,26 +33,26 @@ impl Key {
     }
 }
 
-pub(crate) struct Identity {
-    pub(crate) pem: String,
-    pub(crate) key_pem: String,
+pub struct Identity {
+    pub pem: String,
+    pub key_pem: String,
     der: CertificateDer<'static>,
     key: Vec<u8>,
 }
 
 /// A certificate authority with a directory of its own.
-pub(crate) struct Authority {
-    pub(crate) folder: TempDir,
+pub struct Authority {
+    pub folder: TempDir,
     issuer: Issuer<'static, KeyPair>,
     der: CertificateDer<'static>,
 }
 
 impl Authority {
-    pub(crate) fn new() -> Authority {
+    pub fn new() -> Authority {
         Authority::named("weir test")
     }
 
-    pub(crate) fn named(name: &str) -> Authority {
+    pub fn named(name: &str) -> Authority {
         let folder = tempfile::tempdir().unwrap();
         let key = Key::P256.generate();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -65,19 +65,19 @@ impl Authority {
         Authority { folder, issuer, der }
     }
 
-    pub(crate) fn file(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         let path = self.folder.path().join(name);
         path.to_str().unwrap().to_owned()
     }
 
     /// Writes a file into the directory; returns its path.
-    pub(crate) fn write(&self, name: &str, text: &str) -> String {
+    pub fn write(&self, name: &str, text: &str) -> String {
         let path = self.file(name);
         std::fs::write(&path, text).unwrap();
         path
     }
 
-    pub(crate) fn issue(&self, key: Key, change: impl FnOnce(&mut CertificateParams)) -> Identity {
+    pub fn issue(&self, key: Key, change: impl FnOnce(&mut CertificateParams)) -> Identity {
         let pair = key.generate();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         change(&mut params);
@@ -86,34 +86,34 @@ impl Authority {
     }
 
     /// Issues a certificate with a P-256 key and no special properties.
-    pub(crate) fn plain(&self) -> Identity {
+    pub fn plain(&self) -> Identity {
         self.issue(Key::P256, |_| {})
     }
 
-    pub(crate) fn server(&self, key: Key) -> ServerConfig {
+    pub fn server(&self, key: Key) -> ServerConfig {
         server(&self.issue(key, |_| {}))
     }
 
-    pub(crate) fn spec(&self) -> TlsSpec {
+    pub fn spec(&self) -> TlsSpec {
         TlsSpec { trust: Trust::Ca(self.file("ca.pem")), ..TlsSpec::default() }
     }
 
     /// Returns settings that allow only `version`.
-    pub(crate) fn spec_of(&self, version: TlsVersion) -> TlsSpec {
+    pub fn spec_of(&self, version: TlsVersion) -> TlsSpec {
         TlsSpec { versions: vec![version], ..self.spec() }
     }
 
     /// Creates a connector that allows only `version`.
-    pub(crate) fn connector_of(&self, version: TlsVersion) -> Connector {
+    pub fn connector_of(&self, version: TlsVersion) -> Connector {
         Connector::new(&self.spec_of(version), "localhost").unwrap()
     }
 
-    pub(crate) fn connector(&self) -> Connector {
+    pub fn connector(&self) -> Connector {
         Connector::new(&self.spec(), "localhost").unwrap()
     }
 
     /// Creates a server that requires a client certificate of this authority.
-    pub(crate) fn demanding_server(&self) -> ServerConfig {
+    pub fn demanding_server(&self) -> ServerConfig {
         let mut roots = RootCertStore::empty();
         roots.add(self.der.clone()).unwrap();
         let provider = Arc::new(aws_lc_rs::default_provider());
@@ -129,7 +129,7 @@ impl Authority {
     }
 }
 
-pub(crate) fn self_signed() -> Identity {
+pub fn self_signed() -> Identity {
     let pair = Key::P256.generate();
     let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     identity(&params.self_signed(&pair).unwrap(), &pair)
@@ -151,7 +151,7 @@ impl Identity {
 }
 
 /// Creates a server that supports all of rustls' versions and groups, and stores every session.
-pub(crate) fn server(identity: &Identity) -> ServerConfig {
+pub fn server(identity: &Identity) -> ServerConfig {
     let mut provider = aws_lc_rs::default_provider();
     provider.kx_groups = aws_lc_rs::ALL_KX_GROUPS.to_vec();
     let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
@@ -166,24 +166,24 @@ pub(crate) fn server(identity: &Identity) -> ServerConfig {
 }
 
 /// A session, its server, and the bytes exchanged between them.
-pub(crate) struct Pair {
-    pub(crate) session: Session,
-    pub(crate) server: ServerConnection,
+pub struct Pair {
+    pub session: Session,
+    pub server: ServerConnection,
     /// Bytes to be sent to the server.
-    pub(crate) out: Vec<u8>,
+    pub out: Vec<u8>,
     /// Plaintext returned by the session.
-    pub(crate) received: Vec<u8>,
+    pub received: Vec<u8>,
     /// Plaintext received by the server.
-    pub(crate) served: Vec<u8>,
-    pub(crate) closed: bool,
-    pub(crate) established: u32,
+    pub served: Vec<u8>,
+    pub closed: bool,
+    pub established: u32,
     /// Maximum number of bytes that arrive at once, in both directions.
-    pub(crate) portion: usize,
-    pub(crate) most_buffered: usize,
+    pub portion: usize,
+    pub most_buffered: usize,
 }
 
 impl Pair {
-    pub(crate) fn new(connector: &mut Connector, server: &Arc<ServerConfig>) -> Pair {
+    pub fn new(connector: &mut Connector, server: &Arc<ServerConfig>) -> Pair {
         let mut out = Vec::new();
         let session = Session::begin(connector, &mut out).unwrap();
         Pair {
@@ -200,7 +200,7 @@ impl Pair {
     }
 
     /// Carries bytes both ways until no more are sent; returns the session's error, if any.
-    pub(crate) fn settle(&mut self) -> Result<(), TlsError> {
+    pub fn settle(&mut self) -> Result<(), TlsError> {
         loop {
             let moved = !self.out.is_empty();
             self.carry_up();
@@ -213,7 +213,7 @@ impl Pair {
     }
 
     /// Takes the bytes that the server has to send.
-    pub(crate) fn records(&mut self) -> Vec<u8> {
+    pub fn records(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         while self.server.wants_write() {
             self.server.write_tls(&mut bytes).unwrap();
@@ -222,14 +222,14 @@ impl Pair {
     }
 
     /// Makes the server send `content`; returns the records.
-    pub(crate) fn said(&mut self, content: &[u8]) -> Vec<u8> {
+    pub fn said(&mut self, content: &[u8]) -> Vec<u8> {
         self.server.set_buffer_limit(None);
         self.server.writer().write_all(content).unwrap();
         self.records()
     }
 
     /// Sends the same content both ways at once, and checks that all of it arrives.
-    pub(crate) fn exchange(&mut self, content: &[u8]) {
+    pub fn exchange(&mut self, content: &[u8]) {
         self.received.clear();
         self.served.clear();
         self.server.set_buffer_limit(None);
@@ -240,7 +240,7 @@ impl Pair {
     }
 
     /// Passes the session's output to the server, whose errors appear as alerts.
-    pub(crate) fn carry_up(&mut self) {
+    pub fn carry_up(&mut self) {
         let up = std::mem::take(&mut self.out);
         for mut part in up.chunks(self.portion.min(4096)) {
             while !part.is_empty() {
@@ -258,7 +258,7 @@ impl Pair {
     }
 
     /// Passes bytes from the server to the session.
-    pub(crate) fn bring(&mut self, bytes: &mut [u8]) -> Result<(), TlsError> {
+    pub fn bring(&mut self, bytes: &mut [u8]) -> Result<(), TlsError> {
         for part in bytes.chunks_mut(self.portion) {
             let mut input = Input::new(part);
             loop {
@@ -275,7 +275,7 @@ impl Pair {
     }
 
     /// Completes a handshake that must succeed.
-    pub(crate) fn shaken(connector: &mut Connector, server: &Arc<ServerConfig>) -> Pair {
+    pub fn shaken(connector: &mut Connector, server: &Arc<ServerConfig>) -> Pair {
         let mut pair = Pair::new(connector, server);
         pair.settle().unwrap();
         assert_eq!(pair.established, 1);
@@ -284,7 +284,7 @@ impl Pair {
     }
 
     /// Sends a text each way and checks that it arrives.
-    pub(crate) fn talk(&mut self) {
+    pub fn talk(&mut self) {
         self.session.send(b"a question", &mut self.out).unwrap();
         self.settle().unwrap();
         assert!(self.served.ends_with(b"a question"));
@@ -293,11 +293,11 @@ impl Pair {
         assert!(self.received.ends_with(b"an answer"));
     }
 
-    pub(crate) fn early(&self) -> EarlyData {
+    pub fn early(&self) -> EarlyData {
         self.session.negotiated().unwrap().early_data
     }
 
-    pub(crate) fn resumed(&self) -> bool {
+    pub fn resumed(&self) -> bool {
         self.session.negotiated().unwrap().resumed
     }
 }

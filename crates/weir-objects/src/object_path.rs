@@ -2,6 +2,7 @@
 //! that field. A number is the index of an existing element.
 
 use serde_json::{Map, Value, json};
+use weir_kube::ObjectRef;
 
 /// Splits a place before the first element of a list, or before the position within a text (behind `#`), since a merge
 /// patch (RFC 7396) cannot express anything within either. The second part is empty if the place is within neither.
@@ -16,6 +17,24 @@ pub fn split_whole(at: &str) -> (&str, &str) {
         from += found + 1;
     }
     at.split_at(end)
+}
+
+/// Returns the place and the former value that a merge patch needs to put back a place of an object. If the place is
+/// within a list or a text, this is the whole list or text. If parents of the place are missing too, it is the outermost
+/// missing one, because custom resources keep empty parents.
+pub fn former_of(reference: &ObjectRef, object: &Value, at: &str) -> (String, Value) {
+    let (whole, _) = split_whole(at);
+    let group = reference.group();
+    let keeps_empty =
+        group.contains('.') && !group.ends_with(".k8s.io") && whole.starts_with("/spec/");
+    let missing = whole
+        .match_indices('/')
+        .skip(1)
+        .map(|(end, _)| &whole[..end])
+        .filter(|_| keeps_empty)
+        .find(|at| get(object, at).is_none());
+    let at = missing.unwrap_or(whole);
+    (at.to_owned(), get(object, at).cloned().unwrap_or_default())
 }
 
 /// A step from a value to one within it.
@@ -430,5 +449,33 @@ mod tests {
         let mut text = json!({"data": "text"});
         assert!(!at.set(&mut text, json!("1")));
         assert!(!ObjectPath::parse("/list/1/a").set(&mut json!({"list": [{}]}), json!("1")));
+    }
+
+    #[test]
+    fn what_would_have_to_be_put_back_is_found() {
+        let object = json!({"spec": {"a": {"b": 1}, "list": [{"n": "x"}]}, "data": {"f": "text"}});
+        let (custom, usual) = ("gateway.envoyproxy.io/v1alpha1", "networking.k8s.io/v1");
+        for (api, at, expected, value) in [
+            (custom, "/spec/a/b", "/spec/a/b", json!(1)),
+            (custom, "/spec/a/c", "/spec/a/c", json!(null)),
+            (custom, "/spec/c/d/e", "/spec/c", json!(null)),
+            (custom, "/spec/list/[n=x]/v", "/spec/list", json!([{"n": "x"}])),
+            (custom, "/spec/list/0/v", "/spec/list", json!([{"n": "x"}])),
+            (custom, "/spec/others/[n=x]/v", "/spec/others", json!(null)),
+            (custom, "/metadata/annotations/a", "/metadata/annotations/a", json!(null)),
+            (usual, "/metadata/annotations/a", "/metadata/annotations/a", json!(null)),
+            ("v1", "/data/f#/a/b", "/data/f", json!("text")),
+            ("apps/v1", "/spec/c/d", "/spec/c/d", json!(null)),
+        ] {
+            let reference = ObjectRef {
+                api: api.to_owned(),
+                kind: "K".to_owned(),
+                resource: "ks".to_owned(),
+                namespace: "n".to_owned(),
+                name: "k".to_owned(),
+            };
+            let former = former_of(&reference, &object, at);
+            assert_eq!(former, (expected.to_owned(), value), "{api} {at}");
+        }
     }
 }
