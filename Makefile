@@ -62,16 +62,16 @@ deb: ## Build a Debian package in target/
 	scripts/deb $(TARGET)/release/weir $(TARGET)
 
 kills: setup-test ## Kill weir, its agents and the proxies 200 times and check what is left (as root; about 30 minutes)
-	WEIR_KILLS=$(KILLS) $(CARGO) test --locked -p weir --test it kills -- --nocapture
+	WEIR_KILLS=$(KILLS) $(CARGO) test --locked -p weir --test hosts kills -- --nocapture
 
 kube-kills: setup-test setup-kube ## The same in a small cluster on this machine, and its connection to the API server, 50 times (as root; about 50 minutes)
-	KUBE_TESTS=kills WEIR_KUBE_KILLS=$(KUBE_KILLS) $(CARGO) test --locked -p weir --test it node_tier -- --nocapture
+	KUBE_TESTS=kills WEIR_KUBE_KILLS=$(KUBE_KILLS) $(CARGO) test --locked -p weir --test clusters node_tier -- --nocapture
 
 kube-nodes: setup-test setup-kube ## Tests on two real nodes of a small cluster on this machine, one of which is lost (as root; about 8 minutes)
-	$(CARGO) test --locked -p weir --test it nodes_tier -- --ignored --nocapture
+	$(CARGO) test --locked -p weir --test clusters nodes_tier -- --ignored --nocapture
 
 planted: setup-test ## Plant limits on real proxies and check which limit is named first (as root, on a quiet machine; about 45 minutes)
-	WEIR_PLANTED=all $(CARGO) test --release --locked -p weir --test it planted -- --nocapture
+	WEIR_PLANTED=all $(CARGO) test --release --locked -p weir --test limiters planted -- --nocapture
 
 bench: setup-bench ## Side by side with other load generators (about 12 minutes)
 	$(CARGO) build --release --locked -p weir

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_testkit::peers::{Client, Proxy, Topology, WOKEN};
 use weir_bypass::Bypass;
+use weir_testkit::peers::{Client, Proxy, Topology, WOKEN};
 
 /// Content sizes in bytes, and the number out of a thousand requests that ask for each.
 const SIZES: [(usize, u64); 6] =

@@ -91,21 +91,13 @@ impl ObjectRef {
     }
 
     /// Replaces the object; `None` if somebody has changed it since it was read.
-    pub fn replace(
-        &self,
-        inner: &Inner,
-        object: &Value,
-    ) -> Result<Option<Value>, KubeError> {
+    pub fn replace(&self, inner: &Inner, object: &Value) -> Result<Option<Value>, KubeError> {
         self.send(inner, object, &PostParams::default())
     }
 
     /// Computes the result of [`ObjectRef::replace`] without changing anything. If an admission webhook does not
     /// support dry runs, returns the object as sent.
-    pub fn rehearse(
-        &self,
-        inner: &Inner,
-        object: &Value,
-    ) -> Result<Option<Value>, KubeError> {
+    pub fn rehearse(&self, inner: &Inner, object: &Value) -> Result<Option<Value>, KubeError> {
         let params = PostParams { dry_run: true, ..PostParams::default() };
         match self.send(inner, object, &params) {
             Err(KubeError::Refused { why, .. }) if why.contains("dry run") => {

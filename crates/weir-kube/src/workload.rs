@@ -34,17 +34,17 @@ pub fn stays(pod: &v1::Pod) -> bool {
 }
 
 /// Reads a workload and its pods, except those that are being deleted.
-pub fn with_pods(
-    inner: &Inner,
-    object: &ObjectRef,
-) -> Result<(Value, Vec<v1::Pod>), KubeError> {
+pub fn with_pods(inner: &Inner, object: &ObjectRef) -> Result<(Value, Vec<v1::Pod>), KubeError> {
     let (now, mut pods) = with_all_pods(inner, object)?;
     pods.retain(stays);
     Ok((now, pods))
 }
 
 /// Reads a workload and all of its pods.
-pub fn with_all_pods(inner: &Inner, object: &ObjectRef) -> Result<(Value, Vec<v1::Pod>), KubeError> {
+pub fn with_all_pods(
+    inner: &Inner,
+    object: &ObjectRef,
+) -> Result<(Value, Vec<v1::Pod>), KubeError> {
     let now = read(inner, object)?;
     let api: Api<v1::Pod> = Api::namespaced(inner.client.clone(), &object.namespace);
     let labelled = ListParams::default().labels(&selector(&now));

@@ -22,7 +22,6 @@ use weir_model::tls::TlsVersion;
 use weir_origin::{Origin, OriginConfig};
 use weir_testkit::tls::{Authority, Key, Pair};
 
-
 /// Number of slices of a trial: more than fit into the queue of their data before it allocates again.
 const SLICES: usize = 50;
 

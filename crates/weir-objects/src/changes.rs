@@ -24,8 +24,8 @@ use weir_kube::error::KubeError;
 use weir_kube::inner::Inner;
 use weir_kube::object_ref::ObjectRef;
 
-use crate::{node, roll_out};
 use crate::object_path::{self, ObjectPath};
+use crate::{node, roll_out};
 
 mod entry;
 mod left;

@@ -1,6 +1,10 @@
 //! Fixtures that the tests of several crates share, each behind a feature: what a feature needs is built for its users
 //! alone.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "what a test cannot have ends the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "what a test cannot have ends the test"
+)]
 #![allow(clippy::print_stderr, reason = "what is skipped says so")]
 #![allow(clippy::new_without_default, reason = "a fixture is made, not a default")]
 
@@ -14,6 +18,31 @@ pub mod peers;
 pub mod ssh;
 #[cfg(feature = "tls")]
 pub mod tls;
+
+#[cfg(feature = "weir")]
+pub mod faulty;
+#[cfg(feature = "weir")]
+pub mod foreign;
+#[cfg(feature = "weir")]
+pub mod lan;
+#[cfg(feature = "weir")]
+pub mod loads;
+#[cfg(feature = "weir")]
+pub mod origin;
+#[cfg(feature = "weir")]
+pub mod own;
+#[cfg(feature = "weir")]
+pub mod own_cases;
+#[cfg(feature = "weir")]
+pub mod program;
+#[cfg(feature = "weir")]
+pub mod sandbox;
+#[cfg(feature = "weir")]
+pub mod schema;
+#[cfg(feature = "weir")]
+pub mod secure;
+#[cfg(feature = "weir")]
+pub mod stand_in;
 
 use std::path::PathBuf;
 

@@ -335,12 +335,7 @@ impl Proxy {
     }
 
     /// Starts nginx with these lines in its `server`; `kept` turns on keepalive to the origin server.
-    pub fn nginx(
-        topology: &Topology,
-        folder: &Path,
-        server: &str,
-        kept: bool,
-    ) -> Option<Proxy> {
+    pub fn nginx(topology: &Topology, folder: &Path, server: &str, kept: bool) -> Option<Proxy> {
         let (keepalive, version) = if kept {
             ("keepalive 16;", "proxy_http_version 1.1; proxy_set_header Connection '';")
         } else {

@@ -9,9 +9,9 @@ use weir_agent::message::{FactsJob, LinkFigures, LinkJob, LinkListener, LinkWay,
 use weir_host::{HostError, Network, Wire, connect, may_have_networks};
 use weir_model::quantity::CpuSet;
 use weir_model::record::{LinkEnd, TripKind};
+use weir_testkit::ssh::wait_until;
 
 use crate::samples::agent;
-use weir_testkit::ssh::wait_until;
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const MTU: u32 = 1400;

@@ -9,10 +9,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use weir_agent::hello::HelloError;
 use weir_agent::ssh::{Problem, SshError, connect};
-
-use weir_testkit::ssh::{
-    Host, PATIENCE, UNCOMPRESSED, agent, exists, program, signal, wait_until,
-};
+use weir_testkit::ssh::{Host, PATIENCE, UNCOMPRESSED, agent, exists, program, signal, wait_until};
 
 /// Time limit for ssh to end by itself; reaching it is a failure.
 const LONG: Duration = Duration::from_secs(30);

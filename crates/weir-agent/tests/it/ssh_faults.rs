@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_agent::ssh::{CopyProblem, Limit, Problem, SshError, SshPlace, connect};
-
 use weir_testkit::ssh::{Host, PATIENCE, agent, program, skipped};
 
 /// Connects, and returns the problem that ssh had; any other outcome fails the test.

@@ -23,7 +23,6 @@ use weir_model::spin::Spin;
 use weir_model::study::{ProxyKind, ProxyRole, Settings};
 use weir_parameters::Catalog;
 use weir_sut::Launcher;
-
 use weir_testkit::ssh::wait_until;
 
 /// A server, and the client's end of its connection.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{RecvFlags, recv};
-
 use weir_testkit::peers::{PATIENCE, Patient, Topology, content};
+
 use crate::{bypass, bypass_at};
 
 /// Steps on connections of a pair; returns the observations.

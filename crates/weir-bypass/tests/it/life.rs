@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use weir_bypass::{Bypass, BypassError, Hop};
+use weir_testkit::peers::PATIENCE;
 
 use crate::bypass;
-use weir_testkit::peers::PATIENCE;
 
 /// Returns the ids of all loaded programs that are a bypass's `events`.
 fn loaded_programs() -> Vec<u32> {

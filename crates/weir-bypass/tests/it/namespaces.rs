@@ -5,9 +5,9 @@ use std::net::{TcpListener, TcpStream};
 
 use weir_bypass::{Bypass, Counts, Namespace};
 use weir_host::Network;
+use weir_testkit::peers::{PATIENCE, Topology};
 
 use crate::bypass_at;
-use weir_testkit::peers::{PATIENCE, Topology};
 
 /// Listener in the proxy's namespace of a topology, and a connection to it.
 struct Pair {

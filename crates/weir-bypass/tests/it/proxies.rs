@@ -1,13 +1,12 @@
 //! Checks every byte through real proxies, with both hops bypassed and without.
 
-use std::fs;
-use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::thread;
+use std::{fs, io, thread};
+
+use weir_testkit::peers::{Client, Proxy, Topology, content};
 
 use crate::bypass_at;
-use weir_testkit::peers::{Client, Proxy, Topology, content};
 
 const SIZES: [usize; 8] = [0, 1, 100, 1_024, 4_096, 10_000, 100_000, 1 << 20];
 

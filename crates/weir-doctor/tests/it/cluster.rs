@@ -1,7 +1,9 @@
 //! Rules about pods of a cluster: the facts that trigger each rule, and that nothing else does.
 
 use weir_doctor::{LoadDemand, Reading, Room, Severity, Unread, examine_cluster};
-use weir_kube::{Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling};
+use weir_kube::{
+    Budget, ClusterFacts, ContainerFacts, KubeProxy, NodeFacts, PodFacts, Scaler, Scaling,
+};
 
 /// Two Guaranteed pods of a Deployment, with a disruption budget, on a node whose kubelet gives them exclusive CPUs.
 fn fine() -> ClusterFacts {

@@ -1,7 +1,6 @@
 //! Settings of real configurations that no rule may report.
 
 use weir_doctor::{LoadDemand, examine};
-
 use weir_testkit::doctor_host::{DEBIAN_NGINX, Host, SITE, list_lines};
 
 /// Servers that show nginx's own counters, as monitoring tools need them.

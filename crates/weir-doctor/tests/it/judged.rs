@@ -5,7 +5,6 @@ use weir_doctor::{
     Calculation, Evidence, Examination, FileEvidence, Finding, HostEvidence, LimitOrigin, Listener,
     LoadDemand, PortProblem, QueueProblem, Request, Severity, UnitLimit, Unread, examine, gather,
 };
-
 use weir_testkit::doctor_host::{DEBIAN_NGINX, Host, SITE, list_lines};
 
 #[test]

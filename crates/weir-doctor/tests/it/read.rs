@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use weir_doctor::{Facts, GatherError, Request, SysctlLine, Unread, gather};
-
 use weir_testkit::doctor_host::{Host, show};
 
 #[test]

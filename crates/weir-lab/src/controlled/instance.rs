@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 use weir_kube::{Asks, ObjectRef, Used};
-use weir_objects::{Changes, VALUE, former_of};
 use weir_model::record::ObjectRecord;
 use weir_model::study::{
     Arm, ExternalSpec, InstanceSpec, LoadSpec, ProxySpec, Settings, Study, SysctlMeans, server_name,
 };
+use weir_objects::{Changes, VALUE, former_of};
 use weir_parameters::controller::{ControllerMeans, NODE, Placed, Reads};
 use weir_parameters::{Catalog, Controller};
 use weir_sut::RequestRoute;

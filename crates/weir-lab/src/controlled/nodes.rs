@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use weir_hosts::Options;
 use weir_kube::{Cluster, KubeError, ObjectRef};
-use weir_objects::{Changes, VALUE, reach_nodes_by};
 use weir_model::study::{Study, SysctlMeans};
+use weir_objects::{Changes, VALUE, reach_nodes_by};
 
 use super::WORKLOAD;
 use super::instance::{Change, Instance};

@@ -17,9 +17,9 @@ use weir_load::template::Files;
 use weir_load::{Flow, Io, Plan, RequestSet, SplitMix64};
 use weir_model::load::{Arrivals, Lifetime, RequestSpec};
 use weir_model::request::WeightedRequest;
+use weir_testkit::tls::{Authority, Key};
 
 use crate::support::measure;
-use weir_testkit::tls::{Authority, Key};
 
 /// Sizes of content, bytes: below and above a slot of io_uring's outbox (16 KiB), two of them, and a socket's send
 /// buffer.

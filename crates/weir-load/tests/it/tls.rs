@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use weir_load::tls::{Cipher, Connector, EarlyData, Group, SetupError, TlsErrorKind};
 use weir_model::tls::{ClientCertificate, Resumption, TlsSpec, TlsVersion, Trust};
-
 use weir_testkit::tls::{Authority, Key, Pair, VERSIONS, self_signed, server};
 
 #[test]

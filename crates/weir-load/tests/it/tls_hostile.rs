@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use weir_load::tls::{Input, Received, Session, TlsErrorKind};
-
 use weir_testkit::tls::{Authority, Key, Pair, VERSIONS};
 
 #[test]

@@ -6,9 +6,9 @@ use serde_json::Value;
 use weir_kube::error::KubeError;
 use weir_kube::inner::Inner;
 
-use crate::roll_out;
-use crate::object_path::{self, ObjectPath};
 use super::{ATTEMPTS, Entry, ForeignChange, NOTHING, PutBack, object};
+use crate::object_path::{self, ObjectPath};
+use crate::roll_out;
 
 /// Returns true if two texts of an object are equal, apart from fields that the API server updates at every change.
 pub(super) fn is_same(one: &Value, other: &Value) -> bool {

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use weir_kube::{Cluster, KubeError, PodRequest, Removed, manifest, remove, render};
+use weir_testkit::cluster::{Named, Test, tier};
 
 use crate::changes;
-use weir_testkit::cluster::{Named, Test, tier};
 
 /// All tests, run one after the other in one cluster. Each has a namespace of its own; nodes are shared.
 const TESTS: [Named; 15] = [

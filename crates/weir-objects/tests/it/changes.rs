@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_kube::{Asks, Cluster, KubeError, ObjectRef, Used, manifest_of};
 use weir_objects::{Changes, PutBack, not_taken, undo};
+use weir_testkit::cluster::Test;
 
 use crate::api::{connect, namespace, tell_pod, wait_until};
-use weir_testkit::cluster::Test;
 
 const SETTINGS: &str = "/data/keep-alive-requests";
 const SYSCTL: &str = "/spec/template/spec/securityContext/sysctls/[name=net.core.somaxconn]/value";

@@ -6,7 +6,6 @@ use proptest::prelude::*;
 use weir_doctor::{Facts, Listener, LoadDemand, examine, examine_cluster};
 use weir_kube::{ClusterFacts, KubeProxy, NodeFacts, PodFacts};
 use weir_report::doctor::text;
-
 use weir_testkit::doctor_host::Host;
 
 fn shown(host: &Host) -> String {

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use serde::Serialize;
 use weir_agent::message::Restore;
 use weir_host::journal::{self, Journal, JournalError, Outcome, Restored, put_back_command};
-use weir_objects::PutBack;
 use weir_model::foreign::in_a_line;
+use weir_objects::PutBack;
 use weir_sut::WorkFolder;
 
 use crate::args::{RestoreArgs, TextOrJson};

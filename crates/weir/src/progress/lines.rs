@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use weir_host::journal::Restored;
-use weir_objects::PutBack;
 use weir_lab::Event as LabEvent;
 use weir_model::progress::LoadState;
 use weir_model::record::{AskedRecord, BracketRecord};
 use weir_model::study::Until;
+use weir_objects::PutBack;
 use weir_proposers::Announcement;
 use weir_report::{number, words};
 
