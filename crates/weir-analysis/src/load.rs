@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use weir_model::load::{Arrivals, Censored, ErrorCount, Lifetime};
-use weir_model::load_report::{
+use weir_model::load_report::{FlowResults, 
     Counts, GeneratorReport, LoadGenerator, LoadReport, LoadShape, Rates, StatusCount, TimeReport,
 };
 use weir_model::record::{ConnectionCounts, GeneratorStart, ValidityReason};
@@ -65,9 +65,9 @@ fn gap(generator: &GeneratorReport, report: &LoadReport) -> Option<(u64, f64)> {
 /// Collects the evidence about one of several generators and its host.
 fn of_generator<'a>(report: &'a LoadReport, one: &'a LoadGenerator) -> Evidence<'a> {
     let cpus: Option<BTreeSet<u32>> = one.cpus.iter().copied().collect();
-    let is_open = report.rates.intended.is_some();
+    let is_open = report.results.rates.intended.is_some();
     // With a limit on requests the schedule ends before the last second does.
-    let is_scheduled = is_open && report.load.requests.is_none();
+    let is_scheduled = is_open && report.results.load.requests.is_none();
     Evidence {
         name: Some(&one.start.host),
         is_open,
@@ -91,22 +91,22 @@ fn of_generator<'a>(report: &'a LoadReport, one: &'a LoadGenerator) -> Evidence<
 /// Collects the evidence about the generator and its host, independent of flows. If there are several generators, their
 /// own evidence stands with each of them.
 fn of_all(report: &LoadReport, is_asking: bool) -> Evidence<'_> {
-    let (counts, generator) = (&report.counts, &report.generator);
+    let (counts, generator) = (&report.results.counts, &report.generator);
     let is_alone = report.generators.is_empty();
     let starts = report.generators.iter().map(|one| one.start.clone());
-    let cpus: Option<BTreeSet<u32>> = report.load.cpus.iter().copied().collect();
+    let cpus: Option<BTreeSet<u32>> = report.results.load.cpus.iter().copied().collect();
     let threads = report.generator_cpu_ns.len().max(1);
     let at_once = cpus.as_ref().map_or(threads, |cpus| cpus.len().min(threads));
     let capacity = generator.self_capacity.map(|each| each * at_once as f64);
     let receives = counts.completed_whole.max(counts.received_bytes / RECEIVE);
     Evidence {
-        is_open: report.rates.intended.is_some(),
+        is_open: report.results.rates.intended.is_some(),
         answered: is_asking.then_some(counts.completed_whole),
-        errors: &report.errors,
+        errors: &report.results.errors,
         threads: cpus.filter(|_| is_alone).map(|cpus| (threads as u64, cpus.len() as u64)),
         generator_busy: busiest(&report.generator_cpu_ns, &generator.spun_ns, report)
             .filter(|_| counts.completed_whole > 0 && is_alone),
-        capacity: capacity.map(|most| (report.rates.offered, most)),
+        capacity: capacity.map(|most| (report.results.rates.offered, most)),
         steal: is_alone.then_some(generator.steal),
         gap: gap(generator, report).filter(|_| is_alone),
         start_spread: GeneratorStart::spread_ns(&starts.collect::<Vec<_>>()),
@@ -120,55 +120,33 @@ fn of_all(report: &LoadReport, is_asking: bool) -> Evidence<'_> {
     }
 }
 
-/// Figures of a flow, or of the whole report if it has only one.
+/// Results of a flow, or of the whole report if it has only one.
 struct Figures<'a> {
     name: Option<&'a str>,
-    load: &'a LoadShape,
-    rates: &'a Rates,
-    counts: &'a Counts,
-    statuses: &'a [StatusCount],
-    errors: &'a [ErrorCount],
-    censored: Censored,
-    response_time: &'a TimeReport,
-    dispatch_lag: &'a TimeReport,
-}
-
-/// Makes `Figures` of a report or a flow, which have these fields in common.
-macro_rules! figures {
-    ($name:expr, $from:expr) => {
-        Figures {
-            name: $name,
-            load: &$from.load,
-            rates: &$from.rates,
-            counts: &$from.counts,
-            statuses: &$from.statuses,
-            errors: &$from.errors,
-            censored: $from.censored,
-            response_time: &$from.response_time,
-            dispatch_lag: &$from.dispatch_lag,
-        }
-    };
+    results: &'a FlowResults,
 }
 
 fn figures(report: &LoadReport) -> Vec<Figures<'_>> {
     if report.flows.is_empty() {
-        vec![figures!(None, report)]
+        vec![Figures { name: None, results: &report.results }]
     } else {
-        report.flows.iter().map(|flow| figures!(Some(&flow.name), flow)).collect()
+        let flows = report.flows.iter();
+        flows.map(|flow| Figures { name: Some(&flow.name), results: &flow.results }).collect()
     }
 }
 
 impl<'a> Figures<'a> {
     fn is_held(&self) -> bool {
-        self.load.arrivals == Arrivals::Held
+        self.results.load.arrivals == Arrivals::Held
     }
 
     /// Adds the evidence about the flow.
     fn evidence(&self, known: Evidence<'a>) -> Evidence<'a> {
-        let (load, counts) = (self.load, self.counts);
+        let results = self.results;
+        let (load, counts) = (&results.load, &results.counts);
         let is_open = load.arrivals != Arrivals::Closed;
         // Where somebody said which codes are right, what is wrong is among the errors.
-        let bad = self.statuses.iter().filter(|s| s.status >= 400 && !load.status_expected);
+        let bad = results.statuses.iter().filter(|s| s.status >= 400 && !load.status_expected);
         let connections = ConnectionCounts {
             wanted: u64::from(load.connections),
             open_at_start: counts.connected,
@@ -179,16 +157,16 @@ impl<'a> Figures<'a> {
         // Where each request opens one, none is open at the start.
         let is_kept = load.lifetime != Lifetime::Request;
         // With a limit on requests the schedule ends before the last second does.
-        let is_scheduled = self.rates.intended.is_some() && load.requests.is_none();
+        let is_scheduled = results.rates.intended.is_some() && load.requests.is_none();
         Evidence {
-            timed: Some(self.response_time.count).filter(|_| counts.completed_whole > 0),
+            timed: Some(results.response_time.count).filter(|_| counts.completed_whole > 0),
             completed: Some(counts.completed_whole),
             unexpected: bad.map(|status| status.count).sum(),
-            errors: self.errors,
-            censored: Some(self.censored),
+            errors: &results.errors,
+            censored: Some(results.censored),
             schedule: is_scheduled.then_some(Due {
                 due: counts.due,
-                sent: self.dispatch_lag.count,
+                sent: results.dispatch_lag.count,
                 queued: counts.queued,
                 dropped: counts.dropped,
             }),
@@ -196,7 +174,7 @@ impl<'a> Figures<'a> {
                 Arrivals::Trace { arrivals, left_out, .. } => Some((*arrivals, left_out)),
                 _ => None,
             },
-            lag: lag(self.dispatch_lag, self.response_time, is_open),
+            lag: lag(&results.dispatch_lag, &results.response_time, is_open),
             resolution_ns: RESOLUTION_NS,
             asking: (is_kept && !self.is_held()).then_some(connections),
             held: self.is_held().then_some(connections),

@@ -105,16 +105,16 @@ impl Conditions {
 
     /// Judges all conditions by the load's result and the windows so far.
     pub fn judge(&self, report: &LoadReport) -> Vec<Judged> {
-        let response = weir_report::load::histogram(&report.response_time)
+        let response = weir_report::load::histogram(&report.results.response_time)
             .unwrap_or_else(|_| weir_record::empty_histogram());
         let Ended { requests, failed } = requests(report);
         let total = Figures {
             from: report.phases.ramp_up,
             to: report.phases.ramp_up + report.phases.sustain,
-            completed: report.counts.completed,
+            completed: report.results.counts.completed,
             requests,
             failed,
-            unended: report.censored.in_flight + report.censored.queued,
+            unended: report.results.censored.in_flight + report.results.censored.queued,
             response: &response,
         };
         self.0
@@ -223,11 +223,11 @@ fn describe_reason(reason: &ValidityReason) -> String {
 /// Counts the requests that ended, and those that failed, by the definition of the rule `failures`.
 fn requests(report: &LoadReport) -> Ended {
     let wrong = match &report.flows[..] {
-        [] => count_wrong(&report.load, &report.statuses),
-        flows => flows.iter().map(|flow| count_wrong(&flow.load, &flow.statuses)).sum(),
+        [] => count_wrong(&report.results.load, &report.results.statuses),
+        flows => flows.iter().map(|flow| count_wrong(&flow.results.load, &flow.results.statuses)).sum(),
     };
-    let errors = report.errors.iter().map(|error| (error.kind, error.count));
-    Ended::of(report.counts.completed_whole, wrong, errors)
+    let errors = report.results.errors.iter().map(|error| (error.kind, error.count));
+    Ended::of(report.results.counts.completed_whole, wrong, errors)
 }
 
 fn count_wrong(load: &LoadShape, statuses: &[StatusCount]) -> u64 {

@@ -18,12 +18,54 @@ pub struct LoadReport {
     pub weir_version: String,
     /// When the trial began, RFC 3339 in UTC.
     pub started_at: String,
+    /// Results of the load; with several flows, of all of them together, except `target` and `load`, which are the first
+    /// flow's.
+    #[serde(flatten)]
+    pub results: FlowResults,
+    /// Phases in seconds; `sustain` is the time that was really measured.
+    pub phases: PhaseSeconds,
+    /// CPU time of each of the generator's threads, nanoseconds.
+    pub generator_cpu_ns: Vec<u64>,
+    /// The generator's statistics of itself and its host.
+    #[serde(default)]
+    pub generator: GeneratorReport,
+    /// Results of each generator if there are several. All other figures are of all generators together, and histograms
+    /// are sums of theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<LoadGenerator>,
+    /// Results for each second.
+    pub over_time: Vec<Second>,
+    /// Results of each flow if there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowReport>,
+    /// Reasons to doubt the figures; if empty, the trial is VALID.
+    pub validity: Vec<ValidityReason>,
+    /// Notes on unusual responses, such as redirects or responses without an end, with advice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Outcome of the test: `complete` or `interrupted`.
+    pub outcome: String,
+}
+
+/// Results of one of several flows of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlowReport {
+    /// Name of the flow.
+    pub name: String,
+    /// Its results.
+    #[serde(flatten)]
+    pub results: FlowResults,
+}
+
+/// Results of a flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlowResults {
     /// Target of the requests.
     pub target: Target,
     /// Shape of the load.
     pub load: LoadShape,
-    /// Phases in seconds; `sustain` is the time that was really measured.
-    pub phases: PhaseSeconds,
     /// Rates in requests per second, in `sustain` only.
     pub rates: Rates,
     /// Counts in `sustain` only, except for connections.
@@ -46,65 +88,6 @@ pub struct LoadReport {
     pub connect_time: TimeReport,
     /// Time of a TLS handshake, from the open connection until requests can be sent; empty without TLS.
     #[serde(default)]
-    pub tls_time: TimeReport,
-    /// Negotiated TLS parameters; absent without TLS.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls: Option<TlsReport>,
-    /// CPU time of each of the generator's threads, nanoseconds.
-    pub generator_cpu_ns: Vec<u64>,
-    /// The generator's statistics of itself and its host.
-    #[serde(default)]
-    pub generator: GeneratorReport,
-    /// Results of each generator if there are several. All other figures are of all generators together, and histograms
-    /// are sums of theirs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub generators: Vec<LoadGenerator>,
-    /// Results for each second.
-    pub over_time: Vec<Second>,
-    /// Results of each flow if there are several. The fields above are then of all flows together, except `target` and
-    /// `load`, which are the first flow's.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub flows: Vec<FlowReport>,
-    /// Reasons to doubt the figures; if empty, the trial is VALID.
-    pub validity: Vec<ValidityReason>,
-    /// Notes on unusual responses, such as redirects or responses without an end, with advice.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-    /// Outcome of the test: `complete` or `interrupted`.
-    pub outcome: String,
-}
-
-/// Results of one of several flows of a load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FlowReport {
-    /// Name of the flow.
-    pub name: String,
-    /// Target of the requests.
-    pub target: Target,
-    /// Shape of the load.
-    pub load: LoadShape,
-    /// Rates in requests per second, in `sustain` only.
-    pub rates: Rates,
-    /// Counts in `sustain` only, except for connections.
-    pub counts: Counts,
-    /// Responses by status code, ascending.
-    pub statuses: Vec<StatusCount>,
-    /// Errors by kind, the most frequent first.
-    pub errors: Vec<ErrorCount>,
-    /// Requests that had not ended when the trial did.
-    pub censored: Censored,
-    /// Time from the intended start to the last byte.
-    pub response_time: TimeReport,
-    /// Time from the actual send to the last byte.
-    pub service_time: TimeReport,
-    /// Time from the actual send to the first byte.
-    pub first_byte: TimeReport,
-    /// Delay from the moment when a request is due and a connection is idle, to the send.
-    pub dispatch_lag: TimeReport,
-    /// Time to open a connection.
-    pub connect_time: TimeReport,
-    /// Time of a TLS handshake.
     pub tls_time: TimeReport,
     /// Negotiated TLS parameters; absent without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -95,21 +95,21 @@ struct Part<'a> {
 pub fn load(report: &LoadReport) -> String {
     let all_flows = Part {
         name: "",
-        target: &report.target,
-        connections: report.load.connections,
-        rates: &report.rates,
-        counts: &report.counts,
-        failed: [report.censored.in_flight, count_errors(&report.errors)],
-        times: [&report.response_time, &report.service_time, &report.dispatch_lag],
+        target: &report.results.target,
+        connections: report.results.load.connections,
+        rates: &report.results.rates,
+        counts: &report.results.counts,
+        failed: [report.results.censored.in_flight, count_errors(&report.results.errors)],
+        times: [&report.results.response_time, &report.results.service_time, &report.results.dispatch_lag],
     };
     let flows = report.flows.iter().map(|flow: &FlowReport| Part {
         name: &flow.name,
-        target: &flow.target,
-        connections: flow.load.connections,
-        rates: &flow.rates,
-        counts: &flow.counts,
-        failed: [flow.censored.in_flight, count_errors(&flow.errors)],
-        times: [&flow.response_time, &flow.service_time, &flow.dispatch_lag],
+        target: &flow.results.target,
+        connections: flow.results.load.connections,
+        rates: &flow.results.rates,
+        counts: &flow.results.counts,
+        failed: [flow.results.censored.in_flight, count_errors(&flow.results.errors)],
+        times: [&flow.results.response_time, &flow.results.service_time, &flow.results.dispatch_lag],
     });
     let parts = std::iter::once(all_flows).chain(flows);
     table(LOAD, parts.map(|part| load_row(report, &part)))
@@ -244,14 +244,14 @@ mod tests {
             let (names, cells) = (lines.next().unwrap(), lines.next().unwrap());
             assert_eq!(names.len(), cells.len(), "{text}");
             let cell = |name: &str| cells[names.iter().position(|one| *one == name).unwrap()];
-            assert_eq!(cell("completed"), report.counts.completed.to_string());
-            assert_eq!(cell("url"), report.target.url);
+            assert_eq!(cell("completed"), report.results.counts.completed.to_string());
+            assert_eq!(cell("url"), report.results.target.url);
             let p99 = report
-                .response_time
+                .results.response_time
                 .quantiles
                 .iter()
                 .find(|(q, _)| *q == 0.99)
-                .filter(|_| report.response_time.count > 0)
+                .filter(|_| report.results.response_time.count > 0)
                 .map_or_else(String::new, |(_, ns)| ns.to_string());
             assert_eq!(cell("response_time_p99_ns"), p99);
             assert_eq!(lines.count(), report.flows.len());

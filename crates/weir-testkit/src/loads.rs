@@ -70,14 +70,14 @@ pub type Error = (ErrorKind, &'static str);
 /// Returns the status and the number of all answers, which must have the same status.
 #[track_caller]
 pub fn only_status(report: &LoadReport) -> (u16, u64) {
-    let [all] = &report.statuses[..] else { panic!("{:?} {:?}", report.statuses, report.errors) };
+    let [all] = &report.results.statuses[..] else { panic!("{:?} {:?}", report.results.statuses, report.results.errors) };
     (all.status, all.count)
 }
 
 /// Returns kind, words and number of the errors, which must be alike.
 #[track_caller]
 pub fn only_error(report: &LoadReport) -> (ErrorKind, &str, u64) {
-    let [error] = &report.errors[..] else { panic!("{:?}", report.errors) };
+    let [error] = &report.results.errors[..] else { panic!("{:?}", report.results.errors) };
     (error.kind, &error.words, error.count)
 }
 

@@ -27,7 +27,7 @@ pub fn find_load_limiter(
 ) -> LimiterFindings {
     let from_ns = until_ns.saturating_sub((report.phases.sustain * 1e9) as u64);
     let hosts = by_host(samples, (from_ns, until_ns), &|role| match role {
-        Role::Generator => report.load.cpus.iter().map(|cpu| cpu.map(u64::from)).collect(),
+        Role::Generator => report.results.load.cpus.iter().map(|cpu| cpu.map(u64::from)).collect(),
         Role::Proxy => Some(samples.cpus.clone()).filter(|cpus| !cpus.is_empty()),
         Role::Origin => None,
     });
@@ -43,12 +43,12 @@ pub fn find_load_limiter(
     place_turns(&mut judgement.findings, pods.is_some());
     LimiterFindings {
         load: String::new(),
-        arm: report.target.url.clone(),
+        arm: report.results.target.url.clone(),
         pods,
         stretch: Stretch {
             from_s: 0.0,
             until_s: report.phases.sustain,
-            rate: report.rates.intended,
+            rate: report.results.rates.intended,
             saturated: is_saturated(report),
             stage: None,
         },
@@ -71,24 +71,24 @@ fn own_workers(kind: Option<ProxyKind>, settings: &Settings) -> Option<(Figure, 
 
 /// Returns true for a closed loop, and for an open loop that is not answered as often as it sends.
 fn is_saturated(report: &LoadReport) -> bool {
-    let intended = report.rates.intended;
+    let intended = report.results.rates.intended;
     intended.is_none_or(|rate| carried(report) < stretches::CARRIED * rate)
 }
 
 /// Returns the requests per second that were not turned away.
 fn carried(report: &LoadReport) -> f64 {
-    let all: u64 = report.statuses.iter().map(|status| status.count).sum();
+    let all: u64 = report.results.statuses.iter().map(|status| status.count).sum();
     let part = turned_away(report) as f64 / all.max(1) as f64;
-    report.rates.completed * (1.0 - part)
+    report.results.rates.completed * (1.0 - part)
 }
 
 /// Counts the responses of a failed or overloaded server (RFC 9110 section 15.6, RFC 6585 section 4); 0 if the load
 /// declares which statuses are right.
 fn turned_away(report: &LoadReport) -> u64 {
     report
-        .statuses
+        .results.statuses
         .iter()
-        .filter(|_| !report.load.status_expected)
+        .filter(|_| !report.results.load.status_expected)
         .filter(|status| status.status >= 500 || status.status == 429)
         .map(|status| status.count)
         .sum()
@@ -97,20 +97,20 @@ fn turned_away(report: &LoadReport) -> u64 {
 /// Counts the responses that say that the proxy had no valid answer of the origin, or none in time (RFC 9110 sections
 /// 15.6.3 and 15.6.5).
 fn gateway_errors(report: &LoadReport) -> u64 {
-    (report.statuses.iter())
+    (report.results.statuses.iter())
         .filter(|status| [502, 504].contains(&status.status))
         .map(|status| status.count)
         .sum()
 }
 
 fn build_trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
-    let rates = &report.rates;
-    let opened = opened_per_request(report.load.lifetime);
-    let is_open = !matches!(report.load.arrivals, Arrivals::Closed);
-    let lag = report.dispatch_lag.quantiles.iter().find(|(quantile, _)| *quantile >= 0.99);
-    let full = report.tls.as_ref().map(|tls| {
+    let rates = &report.results.rates;
+    let opened = opened_per_request(report.results.load.lifetime);
+    let is_open = !matches!(report.results.load.arrivals, Arrivals::Closed);
+    let lag = report.results.dispatch_lag.quantiles.iter().find(|(quantile, _)| *quantile >= 0.99);
+    let full = report.results.tls.as_ref().map(|tls| {
         let full = tls.handshakes.saturating_sub(tls.resumed) as f64;
-        full / report.counts.completed_whole.max(1) as f64 * rates.completed
+        full / report.results.counts.completed_whole.max(1) as f64 * rates.completed
     });
     let figures = [
         (Figure::RateIntended, rates.intended),
@@ -118,29 +118,29 @@ fn build_trial(report: &LoadReport, response_times: Vec<(u64, u64)>) -> Trial {
         (Figure::RateCompleted, Some(carried(report))),
         (Figure::Saturated, Some(flag(is_saturated(report)))),
         (Figure::Closed, Some(flag(!is_open))),
-        (Figure::ServiceTimeS, Some(report.service_time.mean / 1e9)),
+        (Figure::ServiceTimeS, Some(report.results.service_time.mean / 1e9)),
         (Figure::DispatchLagS, lag.filter(|_| is_open).map(|(_, ns)| *ns as f64 / 1e9)),
         (Figure::BytesPerS, Some(rates.received_bytes)),
         (Figure::OpenedPerRequest, opened),
         (
             Figure::OpenedAgainPerRequest,
             opened_again(
-                Some(report.load.lifetime),
-                report.counts.reconnects as f64,
-                report.counts.completed_whole as f64,
+                Some(report.results.load.lifetime),
+                report.results.counts.reconnects as f64,
+                report.results.counts.completed_whole as f64,
             ),
         ),
         (Figure::FullHandshakesPerS, full),
     ];
-    let mut errors = by_kind(&report.errors);
+    let mut errors = by_kind(&report.results.errors);
     let away = turned_away(report);
     if away > 0 {
         let unexpected = ErrorKind::Unexpected.name().to_owned();
         *errors.entry(unexpected).or_insert(0) += away;
     }
     errors.insert("gateway".to_owned(), gateway_errors(report));
-    let kinds = report.errors.iter().map(|error| (error.kind, error.count));
-    let ended = Ended::of(report.counts.completed_whole, 0, kinds);
+    let kinds = report.results.errors.iter().map(|error| (error.kind, error.count));
+    let ended = Ended::of(report.results.counts.completed_whole, 0, kinds);
     Trial {
         figures: figures.into_iter().filter_map(|(figure, value)| Some((figure, value?))).collect(),
         response_times,

@@ -245,25 +245,25 @@ fn flow(report: &LoadReport, name: &str) -> FlowReport {
 }
 
 fn statuses(report: &mut LoadReport, status: u16, count: u64) {
-    report.statuses = vec![StatusCount { status, count }];
+    report.results.statuses = vec![StatusCount { status, count }];
 }
 
 /// Sets the generator's lateness, at p50 and at p99.
 fn late(report: &mut LoadReport, [half, tail]: [u64; 2]) {
-    report.dispatch_lag.quantiles = vec![(0.5, half), (0.99, tail)];
+    report.results.dispatch_lag.quantiles = vec![(0.5, half), (0.99, tail)];
 }
 
 /// Sets a median response time of 92 µs, and a p99 of 200 µs.
 fn fast(report: &mut LoadReport) {
-    report.response_time.quantiles = vec![(0.5, 92_000), (0.99, 200_000)];
+    report.results.response_time.quantiles = vec![(0.5, 92_000), (0.99, 200_000)];
 }
 
 /// Makes the load hold its 100 connections without requests.
 fn hold(report: &mut LoadReport) {
-    report.load.arrivals = Arrivals::Held;
-    (report.rates.intended, report.counts.due) = (None, 0);
-    (report.counts.offered, report.counts.completed_whole) = (0, 0);
-    report.response_time.count = 0;
+    report.results.load.arrivals = Arrivals::Held;
+    (report.results.rates.intended, report.results.counts.due) = (None, 0);
+    (report.results.counts.offered, report.results.counts.completed_whole) = (0, 0);
+    report.results.response_time.count = 0;
 }
 
 /// Splits the load into two equal flows, of which the second is changed.
@@ -272,7 +272,7 @@ fn two(report: &mut LoadReport, change: fn(&mut LoadReport)) {
     let mut changed = report.clone();
     change(&mut changed);
     report.flows = vec![first, flow(&changed, "other")];
-    report.errors = changed.errors;
+    report.results.errors = changed.results.errors;
 }
 
 type ReportChange = fn(&mut LoadReport);
@@ -281,44 +281,44 @@ type ReportChange = fn(&mut LoadReport);
 fn recorded(report: &mut LoadReport, lines: u64) {
     let left_out = json!([{"what": "no request", "lines": lines, "first": 1}]);
     let trace = json!({"file": "a", "arrivals": 100 - lines, "length_ns": 1, "left_out": left_out});
-    report.load.arrivals = serde_json::from_value(json!({ "trace": trace })).unwrap();
+    report.results.load.arrivals = serde_json::from_value(json!({ "trace": trace })).unwrap();
 }
 
 /// Changes to the report of an open loop of 10,000/s on 100 connections for 10 s, and the expected reasons.
 #[rustfmt::skip]
 const REPORTS: &[(ReportChange, ExpectedReasons)] = &[
     (|_| {}, &[]),
-    (|r| { r.counts.completed_whole = 0; r.errors = error(111, 100_000); }, &[("nothing-answered", I), ("failures", I)]),
+    (|r| { r.results.counts.completed_whole = 0; r.results.errors = error(111, 100_000); }, &[("nothing-answered", I), ("failures", I)]),
     (hold, &[]),
-    (|r| { hold(r); r.counts.lost = 50; r.counts.open_at_end = 50; }, &[("held-connections", I)]),
-    (|r| { hold(r); r.counts.connected = 99; }, &[("held-connections", S)]),
-    (|r| r.errors = error(111, 101), FAILED),
-    (|r| r.errors = error(99, 1), &[("ports-exhausted", S)]),
+    (|r| { hold(r); r.results.counts.lost = 50; r.results.counts.open_at_end = 50; }, &[("held-connections", I)]),
+    (|r| { hold(r); r.results.counts.connected = 99; }, &[("held-connections", S)]),
+    (|r| r.results.errors = error(111, 101), FAILED),
+    (|r| r.results.errors = error(99, 1), &[("ports-exhausted", S)]),
     (|r| statuses(r, 399, 1000), &[]),
     (|r| statuses(r, 400, 1000), FAILED),
     // What is wrong is among the errors then.
-    (|r| { statuses(r, 400, 1000); r.load.status_expected = true; }, &[]),
-    (|r| r.dispatch_lag.count -= 101, &[("offered-rate", S)]),
-    (|r| { r.dispatch_lag.count -= 50_000; r.load.requests = Some(50_000); }, &[]),
-    (|r| { r.dispatch_lag.count -= 50_000; r.counts.dropped = 50_000; }, &[("dropped", S)]),
-    (|r| { r.dispatch_lag.count -= 50_000; r.counts.queued = 50_000; }, &[]),
+    (|r| { statuses(r, 400, 1000); r.results.load.status_expected = true; }, &[]),
+    (|r| r.results.dispatch_lag.count -= 101, &[("offered-rate", S)]),
+    (|r| { r.results.dispatch_lag.count -= 50_000; r.results.load.requests = Some(50_000); }, &[]),
+    (|r| { r.results.dispatch_lag.count -= 50_000; r.results.counts.dropped = 50_000; }, &[("dropped", S)]),
+    (|r| { r.results.dispatch_lag.count -= 50_000; r.results.counts.queued = 50_000; }, &[]),
     (|r| recorded(r, 10), &[]),
     (|r| recorded(r, 11), &[("trace-left-out", S)]),
     (|r| late(r, [300_000, 400_000]), &[("dispatch-lag", S)]),
     (|r| late(r, [0, 1_010_000]), &[("dispatch-lag", I)]),
-    (|r| { late(r, [600_000, 0]); r.response_time.count = 0; }, &[("few-responses", I)]),
-    (|r| { late(r, [600_000, 0]); r.load.arrivals = Arrivals::Closed; }, &[]),
+    (|r| { late(r, [600_000, 0]); r.results.response_time.count = 0; }, &[("few-responses", I)]),
+    (|r| { late(r, [600_000, 0]); r.results.load.arrivals = Arrivals::Closed; }, &[]),
     // Of a fast server: what nobody notices, what is a coarse figure, and ticks of a millisecond.
     (|r| { fast(r); late(r, [58_000, 100_000]); }, &[]),
     (|r| { fast(r); late(r, [101_000, 101_000]); }, &[("dispatch-lag", S)]),
     (|r| { fast(r); late(r, [0, 201_000]); }, &[("dispatch-lag", I)]),
     (|r| { fast(r); late(r, [500_000, 990_000]); }, &[("dispatch-lag", I)]),
-    (|r| r.response_time.count = 99, &[("few-responses", S)]),
-    (|r| r.response_time.count = 1, &[("few-responses", I)]),
+    (|r| r.results.response_time.count = 99, &[("few-responses", S)]),
+    (|r| r.results.response_time.count = 1, &[("few-responses", I)]),
     (|r| r.generator_cpu_ns = vec![0; 8], &[]),
     (|r| r.generator_cpu_ns = vec![0; 9], &[("threads-crowded", S)]),
-    (|r| { r.generator_cpu_ns = vec![0; 16]; r.load.cpus = vec![Some(0), Some(1)]; }, &[]),
-    (|r| { r.generator_cpu_ns = vec![0; 16]; r.load.cpus = vec![None]; }, &[]),
+    (|r| { r.generator_cpu_ns = vec![0; 16]; r.results.load.cpus = vec![Some(0), Some(1)]; }, &[]),
+    (|r| { r.generator_cpu_ns = vec![0; 16]; r.results.load.cpus = vec![None]; }, &[]),
     // Awake for arrivals is not busy.
     (|r| { r.generator_cpu_ns = vec![11_500_000_000]; r.generator.spun_ns = vec![200_000_000]; }, &[]),
     (|r| r.generator_cpu_ns = vec![1, 11_500_000_000], &[("generator-busy", S)]),
@@ -327,20 +327,20 @@ const REPORTS: &[(ReportChange, ExpectedReasons)] = &[
     (|r| (r.phases.ramp_up, r.phases.sustain) = (0.0, 0.0), &[]),
     (|r| r.generator.self_capacity = Some(12_000.0), &[("near-self-capacity", S)]),
     (|r| { r.generator.self_capacity = Some(12_000.0); r.generator_cpu_ns = vec![1, 1]; }, &[("near-self-capacity", S)]),
-    (|r| { (r.generator.self_capacity, r.load.cpus) = (Some(12_000.0), vec![Some(0), Some(1)]); r.generator_cpu_ns = vec![1, 1]; }, &[]),
+    (|r| { (r.generator.self_capacity, r.results.load.cpus) = (Some(12_000.0), vec![Some(0), Some(1)]); r.generator_cpu_ns = vec![1, 1]; }, &[]),
     (|r| r.generator.steal = 0.02, &[("steal", S)]),
     (|r| r.generator.starved = 101, &[("generator-starved", S)]),
-    (|r| { r.generator.starved = 101; r.counts.received_bytes = 100_000 << 20; }, &[]),
-    (|r| { r.generator.listen_overflows = 200; r.counts.connects = 200; }, &[("listen-overflows", S)]),
+    (|r| { r.generator.starved = 101; r.results.counts.received_bytes = 100_000 << 20; }, &[]),
+    (|r| { r.generator.listen_overflows = 200; r.results.counts.connects = 200; }, &[("listen-overflows", S)]),
     (|r| r.generator.listen_overflows = 200, &[]),
-    (|r| r.censored.in_flight = 1, &[("censored", S)]),
-    (|r| r.counts.connected = 90, &[("connections-missing", I)]),
+    (|r| r.results.censored.in_flight = 1, &[("censored", S)]),
+    (|r| r.results.counts.connected = 90, &[("connections-missing", I)]),
     // None is open at the start.
-    (|r| { r.counts.connected = 0; r.load.lifetime = Lifetime::Request; }, &[]),
+    (|r| { r.results.counts.connected = 0; r.results.load.lifetime = Lifetime::Request; }, &[]),
     // Of several flows the one is named, and what is the generator's is said once.
     (|r| { r.generator.steal = 0.02; two(r, |_| {}); }, &[("steal", S)]),
-    (|r| two(r, |r| r.errors = error(111, 101)), FAILED),
-    (|r| two(r, |r| { hold(r); r.counts.lost = 2; }), &[("held-connections", S)]),
+    (|r| two(r, |r| r.results.errors = error(111, 101)), FAILED),
+    (|r| two(r, |r| { hold(r); r.results.counts.lost = 2; }), &[("held-connections", S)]),
 ];
 
 #[test]
@@ -393,19 +393,19 @@ impl Happened {
 
     fn in_a_load_test(&self) -> Vec<ValidityReason> {
         let mut report = load_report();
-        report.errors.clone_from(&self.errors);
+        report.results.errors.clone_from(&self.errors);
         statuses(&mut report, 500, self.bad);
-        report.dispatch_lag.count += self.off;
+        report.results.dispatch_lag.count += self.off;
         late(&mut report, [self.lag * 10_000, 0]);
         report.generator_cpu_ns = vec![self.busy * 120_000_000];
         report.generator.starved = self.starved;
         report.generator.listen_overflows = self.overflows;
-        report.counts.connects = 500;
-        (report.load.connections, report.counts.connected) = (1000, 1000 - self.missing);
+        report.results.counts.connects = 500;
+        (report.results.load.connections, report.results.counts.connected) = (1000, 1000 - self.missing);
         let mut held = load_report();
         hold(&mut held);
-        (held.load.connections, held.counts.connected) = (1000, 1000);
-        held.counts.open_at_end = 1000 - self.lost;
+        (held.results.load.connections, held.results.counts.connected) = (1000, 1000);
+        held.results.counts.open_at_end = 1000 - self.lost;
         report.flows = vec![flow(&report, "main"), flow(&held, "held")];
         load_validity(&report)
     }

@@ -3,13 +3,14 @@
 //! N connections that are always busy complete no more than N / D, D being the time that a request takes alone, and no
 //! more than the slowest part of the server does (asymptotic bounds: Denning & Buzen 1978, Computing Surveys 10). A
 //! loop with half as many connections shows which bound applies: under the first, it completes half as much. Busy
-//! connections alone do not show it: those of a saturated server are busy too.
+//! connections alone do not show it: those of a saturated server are busy too. A loop with all connections again shows that
+//! it was not the machine that became slower or faster meanwhile.
 
 use weir_model::record::{SliceRecord, TrialRecord};
 
 use super::CLOSED;
 
-/// Number of blocks of the loop with half the connections.
+/// Number of blocks of the loop with half the connections, and of the one with all connections again.
 const HALF: u32 = 5;
 /// Number of slices in a block.
 const SLICES: f64 = 2.0;
@@ -36,8 +37,9 @@ pub(crate) struct ClosedLoops {
     slices: Vec<SliceRecord>,
     used: Vec<f64>,
     failed: u64,
-    /// Slices of the loop with all connections.
+    /// Slices of the loop with all connections, and of the one with half of them.
     whole: Vec<SliceRecord>,
+    half: Vec<SliceRecord>,
     /// Seconds of the completed loops.
     seconds: f64,
 }
@@ -48,6 +50,8 @@ enum Step {
     Whole,
     /// Loop with half the connections.
     Half,
+    /// Loop with all connections again, where half of them completed about half as much.
+    Again,
     /// Loop with twice the connections of the loop in `whole`.
     Twice,
 }
@@ -77,7 +81,7 @@ pub(crate) fn likely_s() -> f64 {
 /// Returns the maximum seconds of all loops of an arm with `connections` connections that may be raised to `most`.
 pub(crate) fn most_s(connections: u32, most: Option<u32>) -> f64 {
     let times = most.unwrap_or(connections) / connections.max(1);
-    likely_s() + f64::from(times.max(1).ilog2()) * length_s(CLOSED.1)
+    likely_s() + length_s(HALF) + f64::from(times.max(1).ilog2()) * length_s(CLOSED.1)
 }
 
 impl ClosedLoops {
@@ -91,6 +95,7 @@ impl ClosedLoops {
             used: Vec::new(),
             failed: 0,
             whole: Vec::new(),
+            half: Vec::new(),
             seconds: 0.0,
         }
     }
@@ -100,6 +105,7 @@ impl ClosedLoops {
         match self.step {
             Step::Whole => (self.connections, CLOSED.1),
             Step::Half => (self.connections / 2, HALF),
+            Step::Again => (self.connections, HALF),
             Step::Twice => (self.connections * 2, CLOSED.1),
         }
     }
@@ -138,15 +144,13 @@ impl ClosedLoops {
                     (true, _) => None,
                 }
             }
-            Step::Half => {
-                let share = rate(&slices) / rate(&self.whole);
-                let is_half = LEAST < share && share * GROWS < 1.0;
-                if is_half && !is_held_up(&slices) && !is_held_up(&self.whole) {
-                    self.raised()
-                } else {
-                    Some(self.settled(false))
-                }
+            Step::Half if is_about_half(&slices, &self.whole) => {
+                (self.half, self.step) = (slices, Step::Again);
+                None
             }
+            Step::Half => Some(self.settled(false)),
+            Step::Again if is_about_half(&self.half, &slices) => self.raised(),
+            Step::Again => Some(self.settled(false)),
             Step::Twice if is_refused => Some(self.settled(true)),
             Step::Twice => {
                 let times = rate(&slices) / rate(&self.whole);
@@ -175,6 +179,12 @@ impl ClosedLoops {
             seconds: self.seconds,
         }
     }
+}
+
+/// Returns true if a loop completed about half as much as another, and neither was held up.
+fn is_about_half(half: &[SliceRecord], whole: &[SliceRecord]) -> bool {
+    let share = rate(half) / rate(whole);
+    LEAST < share && share * GROWS < 1.0 && !is_held_up(half) && !is_held_up(whole)
 }
 
 /// Returns true if the machine stood still, or the generator was throttled, for more than [`HELD_UP`] of a loop's time.
@@ -218,6 +228,27 @@ mod tests {
             ..SliceRecord::default()
         };
         TrialRecord { slices: vec![slice], ..fixture::trial("closed", "stock", 1) }
+    }
+
+    /// A machine that became slower for one loop is not taken for a limit of connections.
+    #[test]
+    fn half_as_much_counts_only_between_two_loops_with_all_connections() {
+        for (completed_in_loops, are_the_limit) in
+            [([1000, 500, 1000], true), ([1000, 500, 500], false), ([1000, 900, 1000], false)]
+        {
+            let mut loops = ClosedLoops::new(10, None);
+            let mut made = 0;
+            let settled = loop {
+                let (_, blocks) = loops.wanted();
+                let block = block(completed_in_loops[made], 0, 0);
+                let mut ended = (0..blocks).map(|_| loops.take(&block, 0.5));
+                if let Some(settled) = ended.by_ref().last().flatten() {
+                    break settled;
+                }
+                made += 1;
+            };
+            assert_eq!(settled.are_the_limit, are_the_limit, "{completed_in_loops:?}");
+        }
     }
 
     #[test]

@@ -20,19 +20,19 @@ fn facts(name: &str, lines: impl IntoIterator<Item = String>) -> Fact {
 /// Returns all figures of a report. `with_generator` adds those of the generator.
 pub(super) fn figures(report: &LoadReport, with_generator: bool) -> Vec<Block> {
     let mut blocks = Vec::new();
-    if !is_held(report) || report.counts.offered > 0 {
+    if !is_held(report) || report.results.counts.offered > 0 {
         blocks.push(Block::Facts(vec![rates(report)]));
     }
-    if report.response_time.count > 0 {
+    if report.results.response_time.count > 0 {
         blocks.push(Block::Table(times(report)));
     }
-    if report.response_time.count > 0 && !is_open(report) {
+    if report.results.response_time.count > 0 && !is_open(report) {
         let by_construction = "in a closed loop a request is due when it is sent, so response_time equals service_time by \
                                construction; only an open loop (-R) shows what users would wait";
         blocks.push(clause(Style::Plain, by_construction));
     }
     let mut all = own_times(report);
-    if report.counts.completed_whole > 0 || !is_held(report) {
+    if report.results.counts.completed_whole > 0 || !is_held(report) {
         all.push(fact("responses", responses(report)));
     }
     all.push(connections(report));
@@ -46,15 +46,15 @@ pub(super) fn figures(report: &LoadReport, with_generator: bool) -> Vec<Block> {
 }
 
 pub(super) fn is_open(report: &LoadReport) -> bool {
-    !matches!(report.load.arrivals, Arrivals::Closed | Arrivals::Held)
+    !matches!(report.results.load.arrivals, Arrivals::Closed | Arrivals::Held)
 }
 
 fn is_held(report: &LoadReport) -> bool {
-    report.load.arrivals == Arrivals::Held
+    report.results.load.arrivals == Arrivals::Held
 }
 
 fn rates(report: &LoadReport) -> Fact {
-    let rates = &report.rates;
+    let rates = &report.results.rates;
     let mut rows = Vec::new();
     let mut share = String::new();
     if let Some(intended) = rates.intended {
@@ -64,12 +64,12 @@ fn rates(report: &LoadReport) -> Fact {
         share = format!("   {:.2} % of intended", 100.0 * rates.offered / intended);
     }
     rows.push(rate_line("offered", rates.offered, &share));
-    if report.counts.dropped > 0 {
-        let dropped = report.counts.dropped as f64 / report.phases.sustain;
-        let remark = format!("   {}", plural(report.counts.dropped, "request"));
+    if report.results.counts.dropped > 0 {
+        let dropped = report.results.counts.dropped as f64 / report.phases.sustain;
+        let remark = format!("   {}", plural(report.results.counts.dropped, "request"));
         rows.push(rate_line("dropped", dropped, &remark));
     }
-    let remark = format!("   {}", plural(report.counts.completed, "response"));
+    let remark = format!("   {}", plural(report.results.counts.completed, "response"));
     rows.push(rate_line("completed", rates.completed, &remark));
     let received = bytes_per_second(rates.received_bytes);
     rows.push(format!("received  {received:>24}"));
@@ -81,7 +81,7 @@ fn rate_line(name: &str, figure: f64, remark: &str) -> String {
 }
 
 fn times(report: &LoadReport) -> Table {
-    let both = [&report.response_time, &report.service_time];
+    let both = [&report.results.response_time, &report.results.service_time];
     let row = |name: &str, cell: &dyn Fn(&TimeReport) -> String| {
         Row::new(name, both.map(|times| Cell::from(cell(times))))
     };
@@ -106,8 +106,8 @@ fn at(times: &TimeReport, quantile: f64) -> String {
 
 /// Returns times other than request times: dispatch lag, and the time to open connections.
 fn own_times(report: &LoadReport) -> Vec<Fact> {
-    let lag = is_open(report).then_some(("dispatch lag", &report.dispatch_lag));
-    let opening = [("connect time", &report.connect_time), ("TLS handshake", &report.tls_time)];
+    let lag = is_open(report).then_some(("dispatch lag", &report.results.dispatch_lag));
+    let opening = [("connect time", &report.results.connect_time), ("TLS handshake", &report.results.tls_time)];
     let shown =
         lag.into_iter().chain(opening).filter(|(_, times)| times.count > 0).map(|(name, times)| {
             let (half, tail, max) = (at(times, 0.5), at(times, 0.999), time(times.max as f64));
@@ -115,7 +115,7 @@ fn own_times(report: &LoadReport) -> Vec<Fact> {
         });
     let mut shown: Vec<Fact> = shown.collect();
     resolution(report)
-        .filter(|_| is_open(report) && report.response_time.count > 0)
+        .filter(|_| is_open(report) && report.results.response_time.count > 0)
         .into_iter()
         .for_each(|fact| shown.insert(1.min(shown.len()), fact));
     shown
@@ -125,7 +125,7 @@ fn own_times(report: &LoadReport) -> Vec<Fact> {
 /// thread for its response.
 fn resolution(report: &LoadReport) -> Option<Fact> {
     let woken = report.generator.woken_late_ns?;
-    let sent = &report.dispatch_lag.quantiles;
+    let sent = &report.results.dispatch_lag.quantiles;
     let sent_p50 = sent.iter().find(|(q, _)| *q == 0.5)?.1;
     let sent_p99 = sent.iter().find(|(q, _)| *q == 0.99)?.1;
     let (half, tail) = (time((sent_p50 + woken[0]) as f64), time((sent_p99 + woken[1]) as f64));
@@ -137,10 +137,10 @@ fn resolution(report: &LoadReport) -> Option<Fact> {
 /// measured.
 fn generator(report: &LoadReport) -> Option<Fact> {
     let cpu_ns: u64 = report.generator_cpu_ns.iter().sum();
-    if cpu_ns == 0 || report.counts.completed_whole == 0 {
+    if cpu_ns == 0 || report.results.counts.completed_whole == 0 {
         return None;
     }
-    let cpu_per_response = time(cpu_ns as f64 / report.counts.completed_whole as f64);
+    let cpu_per_response = time(cpu_ns as f64 / report.results.counts.completed_whole as f64);
     let io = match report.generator.io.as_str() {
         // While the load goes on, which one it is is not known here.
         "" | "auto" => String::new(),
@@ -178,7 +178,7 @@ fn generators(report: &LoadReport) -> Option<Fact> {
 
 /// Returns the results of TLS handshakes: versions, ciphers and groups.
 fn tls(report: &LoadReport) -> Option<Fact> {
-    let tls = report.tls.as_ref()?;
+    let tls = report.results.tls.as_ref()?;
     let resumed = match tls.handshakes {
         0 => String::new(),
         all => format!(", {:.1} % resumed", 100.0 * tls.resumed as f64 / all as f64),
@@ -211,7 +211,7 @@ fn join_names(names: &[NameCount]) -> String {
 /// outside the measured time, which the rate excludes, are counted.
 fn responses(report: &LoadReport) -> String {
     let mut classes = Vec::new();
-    for class in report.statuses.chunk_by(|a, b| a.status / 100 == b.status / 100) {
+    for class in report.results.statuses.chunk_by(|a, b| a.status / 100 == b.status / 100) {
         let total: u64 = class.iter().map(|status| status.count).sum();
         let codes =
             class.iter().map(|status| format!("{} × {}", count(status.count), status.status));
@@ -223,9 +223,9 @@ fn responses(report: &LoadReport) -> String {
         let (class, total) = (class[0].status / 100, count(total));
         classes.push(format!("{class}xx {total}{codes}"));
     }
-    let all: u64 = report.statuses.iter().map(|status| status.count).sum();
+    let all: u64 = report.results.statuses.iter().map(|status| status.count).sum();
     let when = if report.phases.ramp_up > 0.0 { "before or after" } else { "after" };
-    match (classes.is_empty(), all.saturating_sub(report.counts.completed)) {
+    match (classes.is_empty(), all.saturating_sub(report.results.counts.completed)) {
         (true, _) => "none".to_owned(),
         (false, 0) => classes.join("   "),
         (false, others) => {
@@ -235,14 +235,14 @@ fn responses(report: &LoadReport) -> String {
 }
 
 fn connections(report: &LoadReport) -> Fact {
-    let counts = &report.counts;
-    let requested = count(report.load.connections.into());
+    let counts = &report.results.counts;
+    let requested = count(report.results.load.connections.into());
     let (opened, open) = (count(counts.connects), count(counts.connected));
     let reopened = match counts.reconnects {
         0 => "none".to_owned(),
         reopened => count(reopened),
     };
-    let is_for_each = report.load.lifetime == Lifetime::Request && report.flows.is_empty();
+    let is_for_each = report.results.load.lifetime == Lifetime::Request && report.flows.is_empty();
     let mut lines = vec![if is_for_each {
         format!("{opened} opened, one for each request")
     } else {
@@ -260,21 +260,21 @@ const KEEPALIVE_RACE: &str =
     ", as may be where the server closes an idle connection just as a request is sent";
 
 fn errors(report: &LoadReport) -> Fact {
-    let lines = report.errors.iter().map(|error| {
+    let lines = report.results.errors.iter().map(|error| {
         let colon = if error.words.is_empty() { "" } else { ": " };
         let (count, kind, words) = (count(error.count), kind(error.kind), &error.words);
-        let is_race = error.kind == ErrorKind::ClosedUnanswered && report.counts.lost > 0;
+        let is_race = error.kind == ErrorKind::ClosedUnanswered && report.results.counts.lost > 0;
         let cause = if is_race { KEEPALIVE_RACE } else { "" };
         format!("{count} × {kind}{colon}{words}{cause}")
     });
     // They count as failed as well, unless somebody said which are right.
     let bad = report
-        .statuses
+        .results.statuses
         .iter()
-        .filter(|status| status.status >= 400 && !report.load.status_expected);
+        .filter(|status| status.status >= 400 && !report.results.load.status_expected);
     let bad: u64 = bad.map(|status| status.count).sum();
     let bad = (bad > 0).then(|| format!("{} × status of 400 or above", count(bad)));
-    let none = (report.errors.is_empty() && bad.is_none()).then(|| "none".to_owned());
+    let none = (report.results.errors.is_empty() && bad.is_none()).then(|| "none".to_owned());
     facts("errors", lines.chain(bad).chain(none))
 }
 
@@ -296,7 +296,7 @@ fn kind(kind: ErrorKind) -> &'static str {
 
 /// Describes censored requests. They are reported apart from errors because the times above exclude them.
 fn never_ended(report: &LoadReport) -> Option<String> {
-    let censored = &report.censored;
+    let censored = &report.results.censored;
     let total = censored.in_flight + censored.queued;
     let (are, which) = match total {
         0 => return None,
@@ -305,7 +305,7 @@ fn never_ended(report: &LoadReport) -> Option<String> {
     };
     let requests = plural(total, "request");
     let oldest = time(censored.oldest_ns as f64);
-    let is_begun = report.counts.received_bytes > 0 && report.counts.completed_whole == 0;
+    let is_begun = report.results.counts.received_bytes > 0 && report.results.counts.completed_whole == 0;
     let unanswered = if is_begun { "answered in part" } else { "sent and not answered" };
     let parts =
         [(censored.in_flight, unanswered), (censored.queued, "due but without an idle connection")]

@@ -14,7 +14,7 @@ use super::times::{HistogramError, histogram};
 /// # Errors
 /// Returns an error if the document's histogram cannot be decoded.
 pub fn hgrm(report: &LoadReport) -> Result<String, HistogramError> {
-    of(&report.response_time)
+    of(&report.results.response_time)
 }
 
 fn of(time: &TimeReport) -> Result<String, HistogramError> {
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_plotter_finds_four_columns_in_all_rows_but_the_last() {
         let report = sample::open_loop();
-        for time in [&report.response_time, &report.dispatch_lag, &report.connect_time] {
+        for time in [&report.results.response_time, &report.results.dispatch_lag, &report.results.connect_time] {
             let text = of(time).unwrap();
             let widths: Vec<_> = text
                 .lines()

@@ -40,7 +40,7 @@ pub fn human(
     let card = limiter
         .map(|limiter| limiter::card(Heading::section("", "What limits it"), limiter, false));
     blocks.extend(card.unwrap_or_default());
-    if detailed && report.response_time.count > 0 {
+    if detailed && report.results.response_time.count > 0 {
         blocks.push(spectrum(report).map(Block::Table).unwrap_or_else(|error| {
             clause(Style::Warning, format!("no percentile spectrum: {error}"))
         }));
@@ -53,10 +53,10 @@ pub fn human(
 fn one_flow(report: &LoadReport, flow: &FlowReport) -> Vec<Block> {
     let mut blocks = vec![
         Block::Heading(Heading::section("", format!("── {} ──", flow.name))),
-        clause(Style::Plain, asked::load(&flow.load)),
+        clause(Style::Plain, asked::load(&flow.results.load)),
     ];
-    if flow.target.url != report.target.url {
-        blocks.push(line(format!("{} {}", flow.target.method, flow.target.url)));
+    if flow.results.target.url != report.results.target.url {
+        blocks.push(line(format!("{} {}", flow.results.target.method, flow.results.target.url)));
     }
     blocks.extend(figures(&alone(report, flow), false));
     blocks
@@ -69,29 +69,11 @@ fn line(text: String) -> Block {
 
 /// Returns a report of one flow alone.
 fn alone(report: &LoadReport, flow: &FlowReport) -> LoadReport {
-    let flow_copy = flow.clone();
-    LoadReport {
-        target: flow_copy.target,
-        load: flow_copy.load,
-        rates: flow_copy.rates,
-        counts: flow_copy.counts,
-        statuses: flow_copy.statuses,
-        errors: flow_copy.errors,
-        censored: flow_copy.censored,
-        response_time: flow_copy.response_time,
-        service_time: flow_copy.service_time,
-        first_byte: flow_copy.first_byte,
-        dispatch_lag: flow_copy.dispatch_lag,
-        connect_time: flow_copy.connect_time,
-        tls_time: flow_copy.tls_time,
-        tls: flow_copy.tls,
-        flows: Vec::new(),
-        ..report.clone()
-    }
+    LoadReport { results: flow.results.clone(), flows: Vec::new(), ..report.clone() }
 }
 
 fn what_was_run(report: &LoadReport) -> [Block; 3] {
-    let target = &report.target;
+    let target = &report.results.target;
     let content = match target.content_bytes {
         0 => String::new(),
         bytes => format!(" with {} of content", plural(bytes, "byte")),
@@ -99,15 +81,15 @@ fn what_was_run(report: &LoadReport) -> [Block; 3] {
     let (method, url, address) = (&target.method, &target.url, &target.address);
     let request = format!("{method} {url}{content} at {address}");
     let shape = match report.flows.len() {
-        0 => asked::load(&report.load),
+        0 => asked::load(&report.results.load),
         flows => {
-            let connections = plural(report.load.connections.into(), "connection");
+            let connections = plural(report.results.load.connections.into(), "connection");
             format!("{flows} flows at once, {connections}, here together and below one by one")
         }
     };
-    let threads = plural(report.load.cpus.len() as u64, "thread");
+    let threads = plural(report.results.load.cpus.len() as u64, "thread");
     let pinning = match report.generators.len() {
-        0 => pinning(&report.load.cpus),
+        0 => pinning(&report.results.load.cpus),
         several => format!("of {several} generators"),
     };
     let ramp_up = match report.phases.ramp_up {
@@ -161,8 +143,8 @@ fn validity(report: &LoadReport) -> impl Iterator<Item = Block> {
 /// Returns the spectrum at the points of HdrHistogram's plots. In a closed loop one column is enough, because both
 /// times are equal.
 fn spectrum(report: &LoadReport) -> Result<Table, HistogramError> {
-    let response = histogram(&report.response_time)?;
-    let service = is_open(report).then(|| histogram(&report.service_time)).transpose()?;
+    let response = histogram(&report.results.response_time)?;
+    let service = is_open(report).then(|| histogram(&report.results.service_time)).transpose()?;
     let mut columns = vec![Column::new("1 in"), Column::new("response_time")];
     columns.extend(service.as_ref().map(|_| Column::new("service_time")));
     columns.push(Column::new("responses"));
@@ -214,7 +196,7 @@ mod tests {
     #[test]
     fn a_histogram_that_cannot_be_read_costs_the_spectrum_alone() {
         let mut report = sample::closed_loop();
-        report.response_time.histogram = "?".to_owned();
+        report.results.response_time.histogram = "?".to_owned();
         let (short, long) =
             (human(&report, None, false, false, 100), human(&report, None, true, false, 100));
         let spectrum = long.strip_prefix(&short).unwrap();
@@ -269,7 +251,7 @@ mod tests {
             (9_998, "responses     2xx 9,998\n"),
             (10_018, "responses     2xx 10,018; 20 of them after the measured time\n"),
         ] {
-            report.statuses[0].count = all;
+            report.results.statuses[0].count = all;
             let text = human(&report, None, false, false, 100);
             assert!(text.contains("9,998 responses\n"), "{text}");
             assert!(text.contains(said), "{text}");
@@ -279,8 +261,8 @@ mod tests {
     #[test]
     fn one_request_that_never_ended_is_not_a_plural() {
         let mut report = sample::closed_loop();
-        report.censored.in_flight = 1;
-        report.censored.oldest_ns = 1_500_000_000;
+        report.results.censored.in_flight = 1;
+        report.results.censored.oldest_ns = 1_500_000_000;
         let text = human(&report, None, false, false, 100);
         let sentence =
             "1 request never ended and is in none of these times; it had waited 1.50 s: 1 sent";

@@ -46,7 +46,7 @@ pub struct Observed<'a> {
 /// Returns the response times of a load: pairs of nanoseconds and count, ascending. Empty if the histogram cannot be
 /// decoded.
 pub fn response_times(report: &LoadReport) -> Vec<(u64, u64)> {
-    histogram(&report.response_time)
+    histogram(&report.results.response_time)
         .iter()
         .flat_map(|histogram| histogram.iter_recorded())
         .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))

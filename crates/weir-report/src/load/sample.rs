@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use weir_model::load::{Arrivals, Censored, ErrorCount, ErrorKind};
-use weir_model::load_report::{
+use weir_model::load_report::{FlowResults, 
     Counts, LoadReport, PhaseSeconds, Rates, Second, StatusCount, TimeReport,
 };
 use weir_model::record::{Observation, Validity, ValidityReason};
@@ -31,14 +31,18 @@ fn service_times_ns() -> impl Iterator<Item = u64> {
 /// Returns an open loop in which every field is used.
 pub(crate) fn open_loop() -> LoadReport {
     let written = include_str!("testdata/open_loop.json");
+    let written: LoadReport = serde_json::from_str(written).unwrap();
     LoadReport {
-        response_time: report_of(response_times_ns()),
-        service_time: report_of(service_times_ns()),
-        first_byte: report_of(service_times_ns().map(|ns| ns - 9_000)),
-        dispatch_lag: report_of((0..9_999).map(|k| 900 + k % 4_000)),
-        connect_time: report_of((0..53).map(|k| 40_000 + k * 1_000)),
+        results: FlowResults {
+            response_time: report_of(response_times_ns()),
+            service_time: report_of(service_times_ns()),
+            first_byte: report_of(service_times_ns().map(|ns| ns - 9_000)),
+            dispatch_lag: report_of((0..9_999).map(|k| 900 + k % 4_000)),
+            connect_time: report_of((0..53).map(|k| 40_000 + k * 1_000)),
+            ..written.results
+        },
         over_time: (0..10).map(|k| second(2.0 + f64::from(k), 999)).collect(),
-        ..serde_json::from_str(written).unwrap()
+        ..written
     }
 }
 
@@ -67,14 +71,14 @@ fn statuses(all: &[(u16, u64)]) -> Vec<StatusCount> {
 /// Returns a closed loop without errors.
 pub(crate) fn closed_loop() -> LoadReport {
     let mut report = open_loop();
-    report.load.arrivals = Arrivals::Closed;
-    report.load.cpus = vec![None];
-    report.rates.intended = None;
-    report.counts = Counts { due: 0, connects: 50, reconnects: 0, ..report.counts };
-    report.statuses = statuses(&[(200, 11_998)]);
-    report.errors.clear();
-    report.censored = Censored::default();
-    report.response_time = report.service_time.clone();
+    report.results.load.arrivals = Arrivals::Closed;
+    report.results.load.cpus = vec![None];
+    report.results.rates.intended = None;
+    report.results.counts = Counts { due: 0, connects: 50, reconnects: 0, ..report.results.counts };
+    report.results.statuses = statuses(&[(200, 11_998)]);
+    report.results.errors.clear();
+    report.results.censored = Censored::default();
+    report.results.response_time = report.results.service_time.clone();
     report.generator.spun_ns.clear();
     report.validity.clear();
     report
@@ -85,20 +89,20 @@ pub(crate) fn nothing_answered() -> LoadReport {
     let mut report = open_loop();
     let empty = report_of([]);
     report.phases = PhaseSeconds { ramp_up: 0.0, sustain: 0.8 };
-    report.rates = Rates { offered: 50.0, completed: 0.0, received_bytes: 0.0, ..report.rates };
-    report.counts = Counts {
+    report.results.rates = Rates { offered: 50.0, completed: 0.0, received_bytes: 0.0, ..report.results.rates };
+    report.results.counts = Counts {
         due: 800,
         offered: 40,
         completed: 0,
         completed_whole: 0,
         received_bytes: 0,
         content_bytes: 0,
-        ..report.counts
+        ..report.results.counts
     };
-    report.statuses.clear();
-    report.response_time = empty.clone();
-    report.service_time = empty.clone();
-    report.first_byte = empty;
+    report.results.statuses.clear();
+    report.results.response_time = empty.clone();
+    report.results.service_time = empty.clone();
+    report.results.first_byte = empty;
     report.over_time.clear();
     report.validity[0] = ValidityReason {
         validity: Validity::Invalid,
@@ -120,13 +124,13 @@ pub(crate) fn known_to_wrk2() -> (LoadReport, Histogram<u64>) {
         }
     }
     let mut report = open_loop();
-    report.target.url = "http://127.0.0.1:8080/index.html".to_owned();
+    report.results.target.url = "http://127.0.0.1:8080/index.html".to_owned();
     report.phases.sustain = 5.0;
-    report.rates.completed = 1010.0;
-    report.rates.received_bytes = 1010.0 * 1262.0;
-    report.counts.completed = 5_050;
-    report.statuses = statuses(&[(200, 5_043), (500, 7)]);
-    report.errors = [
+    report.results.rates.completed = 1010.0;
+    report.results.rates.received_bytes = 1010.0 * 1262.0;
+    report.results.counts.completed = 5_050;
+    report.results.statuses = statuses(&[(200, 5_043), (500, 7)]);
+    report.results.errors = [
         (ErrorKind::Connect, 3),
         (ErrorKind::Receive, 1),
         (ErrorKind::ClosedEarly, 1),
@@ -134,7 +138,7 @@ pub(crate) fn known_to_wrk2() -> (LoadReport, Histogram<u64>) {
     ]
     .map(|(kind, count)| ErrorCount { kind, words: String::new(), errno: None, count })
     .into();
-    report.response_time = time_report(&latency);
+    report.results.response_time = time_report(&latency);
     // Over two threads: 500, 505, 480, 260 and 515 per second and thread.
     let per_second = [1_000, 1_011, 960, 520, 1_030];
     let seconds = (0..).zip(per_second);

@@ -35,7 +35,7 @@ const LISTED: [f64; 8] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
 /// # Errors
 /// Returns an error if the document's histogram of response_time cannot be decoded.
 pub fn wrk2(report: &LoadReport) -> Result<String, HistogramError> {
-    Ok(printed(report, &histogram(&report.response_time)?))
+    Ok(printed(report, &histogram(&report.results.response_time)?))
 }
 
 fn printed(report: &LoadReport, response_ns: &Histogram<u64>) -> String {
@@ -63,8 +63,8 @@ fn empty() -> Histogram<u64> {
 fn heading(report: &LoadReport) -> String {
     let seconds = report.phases.sustain.round();
     let duration = scaled(Extended::new(seconds), SECONDS, 0);
-    let (threads, connections) = (report.load.cpus.len(), report.load.connections);
-    let url = &report.target.url;
+    let (threads, connections) = (report.results.load.cpus.len(), report.results.load.connections);
+    let url = &report.results.target.url;
     format!("Running {duration} test @ {url}\n  {threads} threads and {connections} connections\n")
 }
 
@@ -85,7 +85,7 @@ fn largest(values: &Histogram<u64>) -> u64 {
 
 /// Returns completed requests per second and thread, in whole numbers like wrk2's samples, and the largest of them.
 fn rates_per_thread(report: &LoadReport) -> (Histogram<u64>, u64) {
-    let threads = report.load.cpus.len().max(1) as f64;
+    let threads = report.results.load.cpus.len().max(1) as f64;
     let mut rates = empty();
     let mut max = 0;
     for second in &report.over_time {
@@ -138,25 +138,25 @@ fn distribution(latency: &Histogram<u64>) -> String {
 
 fn totals(report: &LoadReport) -> String {
     let sustain = report.phases.sustain;
-    let requests = report.counts.completed;
+    let requests = report.results.counts.completed;
     let duration = time((sustain * 1e6).trunc());
-    let bytes_per_second = report.rates.received_bytes;
+    let bytes_per_second = report.results.rates.received_bytes;
     let bytes = binary(bytes_per_second * sustain);
     let mut text = format!("  {requests} requests in {duration}, {bytes}B read\n");
     let error_counts = ["connect", "read", "write", "timeout"].map(|kind| {
-        let errors = report.errors.iter().filter(|error| socket_error(error.kind) == kind);
+        let errors = report.results.errors.iter().filter(|error| socket_error(error.kind) == kind);
         (kind, errors.map(|error| error.count).sum::<u64>())
     });
     if error_counts.iter().any(|(_, count)| *count > 0) {
         let counts = error_counts.map(|(kind, count)| format!("{kind} {count}"));
         text += &format!("  Socket errors: {}\n", counts.join(", "));
     }
-    let refused = report.statuses.iter().filter(|status| status.status > 399);
+    let refused = report.results.statuses.iter().filter(|status| status.status > 399);
     let refused: u64 = refused.map(|status| status.count).sum();
     if refused > 0 {
         text += &format!("  Non-2xx or 3xx responses: {refused}\n");
     }
-    let (rate, transfer) = (report.rates.completed, binary(bytes_per_second));
+    let (rate, transfer) = (report.results.rates.completed, binary(bytes_per_second));
     text + &format!("Requests/sec: {rate:9.2}\nTransfer/sec: {transfer:>10}B\n")
 }
 
@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn error_lines_appear_only_when_there_are_errors() {
         let (mut report, response_ns) = sample::known_to_wrk2();
-        report.errors.clear();
-        report.statuses.retain(|status| status.status < 400);
+        report.results.errors.clear();
+        report.results.statuses.retain(|status| status.status < 400);
         let text = printed(&report, &response_ns);
         assert!(!text.contains("Socket errors") && !text.contains("Non-2xx"));
         assert!(text.contains("B read\nRequests/sec:   1010.00\n"));
@@ -327,8 +327,8 @@ mod tests {
         let values = sample::response_times_ns();
         let report = sample::open_loop();
         let read = read_like_a_script(&wrk2(&report).unwrap());
-        assert_eq!(read.requests, report.counts.completed);
-        assert!((read.rate - report.rates.completed).abs() < 0.005);
+        assert_eq!(read.requests, report.results.counts.completed);
+        assert!((read.rate - report.results.rates.completed).abs() < 0.005);
         let mean = values.iter().sum::<u64>() as f64 / values.len() as f64 / 1e6;
         assert!((read.mean - mean).abs() < mean * 0.002, "{mean}");
         for &(ms, quantile, count, one_in) in &read.rows {

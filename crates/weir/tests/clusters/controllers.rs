@@ -72,12 +72,12 @@ pub(crate) fn is_served(test: &Test, address: &str, host: &str) {
     let url = format!("http://{address}/");
     wait_until("the host is served", || {
         let tried = load(test, &url, host, "-n 20 -c 4");
-        tried.code == Some(0) && tried.document::<LoadReport>().errors.is_empty()
+        tried.code == Some(0) && tried.document::<LoadReport>().results.errors.is_empty()
     });
     let report: LoadReport = load(test, &url, host, "-R 200 -c 8 -d 3s").with_code(0).document();
-    assert!(report.errors.is_empty(), "{:?}", report.errors);
-    assert_eq!((report.counts.due, report.counts.completed_whole), (600, 600));
-    assert_eq!(report.counts.content_bytes, 600 * 321);
+    assert!(report.results.errors.is_empty(), "{:?}", report.results.errors);
+    assert_eq!((report.results.counts.due, report.results.counts.completed_whole), (600, 600));
+    assert_eq!(report.results.counts.content_bytes, 600 * 321);
 }
 
 fn load(test: &Test, url: &str, host: &str, options: &str) -> Ended {

@@ -260,8 +260,8 @@ fn a_load_is_sent_by_two_pods(test: &Test) {
         "load http://10.96.7.7/ -R 200 -c 8 -d 3s --expect size=100 --format json {PODS} --generators 2"
     );
     let report: LoadReport = start(test, &sandbox, &line).end().with_code(0).document();
-    assert_eq!((report.counts.due, report.counts.connected), (600, 8));
-    assert_eq!(report.counts.completed_whole, 600, "{:?}", report.errors);
+    assert_eq!((report.results.counts.due, report.results.counts.connected), (600, 8));
+    assert_eq!(report.results.counts.completed_whole, 600, "{:?}", report.results.errors);
     for generator in &report.generators {
         assert!(generator.start.host.starts_with("pod weir-"), "{:?}", generator.start);
         assert_eq!(generator.due, 300);

@@ -20,18 +20,18 @@ fn the_document_agrees_with_what_the_server_counted() {
         let counters = origin.counters(0);
         assert_eq!(report.format, FORMAT);
         assert_eq!(report.outcome, "complete");
-        assert_eq!(report.counts.completed_whole, 1000);
+        assert_eq!(report.results.counts.completed_whole, 1000);
         assert_eq!(counters.requests, 1000);
-        assert_eq!(report.response_time.count, 1000);
-        assert_eq!(report.counts.received_bytes, counters.sent_bytes);
-        assert_eq!(report.counts.content_bytes, 1000 * 1024);
+        assert_eq!(report.results.response_time.count, 1000);
+        assert_eq!(report.results.counts.received_bytes, counters.sent_bytes);
+        assert_eq!(report.results.counts.content_bytes, 1000 * 1024);
         assert_eq!(only_status(&report), (200, 1000));
-        assert_eq!((report.counts.connected, report.counts.reconnects), (7, 0));
+        assert_eq!((report.results.counts.connected, report.results.counts.reconnects), (7, 0));
         // One more: weir looks first whether anybody is there.
-        assert_eq!(report.counts.connects + 1, counters.connections);
-        assert!(report.errors.is_empty(), "{:?}", report.errors);
-        assert_eq!(report.load.requests, Some(1000));
-        assert_eq!(report.load.cpus.len(), 2);
+        assert_eq!(report.results.counts.connects + 1, counters.connections);
+        assert!(report.results.errors.is_empty(), "{:?}", report.results.errors);
+        assert_eq!(report.results.load.requests, Some(1000));
+        assert_eq!(report.results.load.cpus.len(), 2);
     }
 }
 
@@ -62,13 +62,13 @@ fn every_format_says_what_happened() {
 fn an_open_loop_sends_what_it_intended() {
     let origin = start_origin();
     let report = origin.reported("-R 500 -d 1s -c 4 -t 1");
-    assert_eq!(report.load.arrivals, Arrivals::Constant { rate: 500.0 });
-    assert_eq!(report.rates.intended, Some(500.0));
-    assert_eq!(report.counts.due, 500);
-    assert_eq!(report.counts.completed_whole, 500, "{:?}", report.errors);
+    assert_eq!(report.results.load.arrivals, Arrivals::Constant { rate: 500.0 });
+    assert_eq!(report.results.rates.intended, Some(500.0));
+    assert_eq!(report.results.counts.due, 500);
+    assert_eq!(report.results.counts.completed_whole, 500, "{:?}", report.results.errors);
     assert_eq!(origin.counters(0).requests, 500);
-    assert_eq!(report.response_time.count, 500);
-    assert!(report.response_time.max >= report.service_time.min);
+    assert_eq!(report.results.response_time.count, 500);
+    assert!(report.results.response_time.max >= report.results.service_time.min);
 }
 
 #[test]
@@ -76,10 +76,10 @@ fn ramp_up_is_not_measured() {
     let origin = start_origin();
     let report = origin.reported("-R 400 --ramp-up 500ms -d 500ms -c 2 -t 1");
     assert_eq!((report.phases.ramp_up, report.phases.sustain), (0.5, 0.5));
-    assert_eq!(report.counts.due, 200);
+    assert_eq!(report.results.counts.due, 200);
     // An even growth from nothing sends half as many.
-    assert_eq!(report.counts.completed_whole, 300);
-    assert_eq!(report.response_time.count, 200);
+    assert_eq!(report.results.counts.completed_whole, 300);
+    assert_eq!(report.results.response_time.count, 200);
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn send_one(peer: &Faulty, url: &str, more: &[&str]) -> String {
 fn head_has_no_content() {
     let origin = start_origin();
     let report = origin.reported("-m HEAD -n 50 -c 1");
-    assert_eq!(report.target.method, "HEAD");
-    assert_eq!(report.counts.completed_whole, 50);
-    assert_eq!(report.counts.content_bytes, 0);
-    assert_eq!(report.counts.reconnects, 0);
+    assert_eq!(report.results.target.method, "HEAD");
+    assert_eq!(report.results.counts.completed_whole, 50);
+    assert_eq!(report.results.counts.content_bytes, 0);
+    assert_eq!(report.results.counts.reconnects, 0);
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn over_ipv6() {
     let any = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
     let origin = Origin::start(OriginConfig::new(vec![any])).expect("an IPv6 loopback interface");
     let report = origin.reported("-n 20 -c 2");
-    assert_eq!(report.counts.completed_whole, 20);
-    assert_eq!(report.target.address, origin.addresses()[0].to_string());
+    assert_eq!(report.results.counts.completed_whole, 20);
+    assert_eq!(report.results.target.address, origin.addresses()[0].to_string());
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn the_result_goes_where_it_was_asked_for() {
     assert_eq!(ended.with_code(0).stdout, "");
     let text = std::fs::read_to_string(file).unwrap();
     let report: LoadReport = serde_json::from_str(&text).unwrap();
-    assert_eq!(report.counts.completed_whole, 20);
+    assert_eq!(report.results.counts.completed_whole, 20);
 }
 
 #[test]
@@ -161,8 +161,8 @@ fn an_interruption_ends_the_trial_and_not_the_report() {
         if format == "json" {
             let report: LoadReport = ended.document();
             assert_eq!(report.outcome, "interrupted");
-            assert!(report.counts.completed_whole > 100);
-            assert_eq!(report.statuses[0].count, report.counts.completed_whole);
+            assert!(report.results.counts.completed_whole > 100);
+            assert_eq!(report.results.statuses[0].count, report.results.counts.completed_whole);
         }
     }
 }
@@ -178,9 +178,9 @@ fn an_interruption_before_anything_is_measured_leaves_no_figures() {
         load.wait_until("some requests", |_| origin.counters(0).requests > before + 100);
         load.signal(Signal::INT);
         let report: LoadReport = load.end().with_code(130).document();
-        assert!(report.counts.completed_whole > 100);
+        assert!(report.results.counts.completed_whole > 100);
         assert_eq!(report.phases.sustain, 0.0);
-        let rates = &report.rates;
+        let rates = &report.results.rates;
         let figures = [rates.offered, rates.completed, rates.received_bytes];
         assert_eq!(figures, [0.0; 3], "{io}");
         assert_eq!(report.validity[0].rule(), "few-responses");

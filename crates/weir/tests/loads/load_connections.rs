@@ -28,18 +28,18 @@ fn a_server_that_does_not_read() {
         ended.with_code(1);
         let (kind, words, count) = only_error(&report);
         assert_eq!((kind, words), TIMEOUT);
-        assert_eq!((count, report.censored.in_flight), (4, 4), "{load}");
-        assert_eq!(report.counts.completed_whole, 0, "{load}");
+        assert_eq!((count, report.results.censored.in_flight), (4, 4), "{load}");
+        assert_eq!(report.results.counts.completed_whole, 0, "{load}");
     }
 }
 
 /// Checks that every request was answered or failed. An error of opening a connection costs no request.
 #[track_caller]
 fn assert_accounted(report: &LoadReport, requests: u64) {
-    let (errors, none) = (&report.errors, ErrorKind::Connect);
+    let (errors, none) = (&report.results.errors, ErrorKind::Connect);
     let failed: u64 =
         errors.iter().filter(|error| error.kind != none).map(|error| error.count).sum();
-    assert_eq!(report.counts.completed_whole + failed, requests, "{errors:?}");
+    assert_eq!(report.results.counts.completed_whole + failed, requests, "{errors:?}");
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn every_second_connection_is_closed_at_once() {
             let report = server.reported(&format!("{load} -c 4 -t 1 -H Connection:close"));
             assert!(server.faults() > 0, "{load}");
             assert_accounted(&report, ASKED);
-            let mut errors = report.errors.iter();
+            let mut errors = report.results.errors.iter();
             assert_eq!(errors.find(|error| !kinds.contains(&error.kind)), None);
-            assert!(report.counts.completed_whole > 0, "{load}");
+            assert!(report.results.counts.completed_whole > 0, "{load}");
         }
     }
 }
@@ -79,14 +79,14 @@ fn a_backlog_that_overflows() {
         let server = Away::start();
         let line = format!("{load} -T 150ms -c 8 -t 1 http://{}/", server.address);
         let report = reported(&line);
-        let errors = &report.errors;
+        let errors = &report.results.errors;
         // The kernel has room for two or three of the eight.
         let words = "Connection timed out (os error 110)";
         let mut kinds = errors.iter().map(|error| (error.kind, &*error.words));
         assert!(kinds.any(|kind| kind == (ErrorKind::Connect, words)), "{errors:?}");
-        within(report.counts.completed_whole, 2 * Away::AFTER + 1..);
-        assert!(report.counts.reconnects > 0);
-        if report.counts.due == 0 {
+        within(report.results.counts.completed_whole, 2 * Away::AFTER + 1..);
+        assert!(report.results.counts.reconnects > 0);
+        if report.results.counts.due == 0 {
             assert_accounted(&report, 1000);
         }
     }

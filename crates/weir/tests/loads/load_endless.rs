@@ -37,17 +37,17 @@ fn a_flood_does_not_keep_a_trial_from_ending() {
         for load in ["", "-R 80"] {
             let server = Faulty::requests(EACH, fault);
             let report = server.reported(&format!("{load} -d 300ms -T 200ms -c 4 -t 1"));
-            assert!(report.counts.completed_whole > 0, "{load}");
-            let given_up = report.censored.in_flight;
-            assert!(given_up > 0, "{load}: {:?}", report.errors);
-            let timeouts = report.errors.iter().map(|error| (error.kind, error.count));
+            assert!(report.results.counts.completed_whole > 0, "{load}");
+            let given_up = report.results.censored.in_flight;
+            assert!(given_up > 0, "{load}: {:?}", report.results.errors);
+            let timeouts = report.results.errors.iter().map(|error| (error.kind, error.count));
             for (kind, count) in timeouts {
                 assert_eq!(kind, ErrorKind::Timeout, "{load}");
                 assert!(count <= given_up, "{load}");
             }
-            if report.counts.due > 0 {
-                let accounted = report.counts.completed_whole + given_up + report.censored.queued;
-                assert_eq!(accounted, report.counts.due, "{load}");
+            if report.results.counts.due > 0 {
+                let accounted = report.results.counts.completed_whole + given_up + report.results.censored.queued;
+                assert_eq!(accounted, report.results.counts.due, "{load}");
             }
         }
     }
@@ -65,6 +65,6 @@ fn endless_heads_need_no_memory() {
     let peak = peak_of_its_own_kib(load.pid()).expect("it runs");
     load.signal(Signal::INT);
     let report: LoadReport = load.end().with_code(130).document();
-    assert_eq!(report.errors[0].kind, ErrorKind::HeadTooLarge);
+    assert_eq!(report.results.errors[0].kind, ErrorKind::HeadTooLarge);
     within(peak, ..MOST);
 }

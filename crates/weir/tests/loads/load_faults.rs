@@ -79,11 +79,11 @@ fn faulty(does: Does, bytes: &'static [u8]) -> impl Fn() -> Faulty {
 pub(crate) fn assert_lost(report: &LoadReport, (kind, words): Error) {
     assert_eq!(only_error(report), (kind, words, FAULTS));
     let answered = ASKED - FAULTS;
-    assert_eq!(report.counts.completed_whole, answered);
-    assert_eq!(report.counts.content_bytes, answered * RIGHT_CONTENT);
-    assert_eq!(report.response_time.count, answered);
-    let (status, count) = (report.statuses[0].status, report.statuses[0].count);
-    assert_eq!((status, count, report.statuses.len()), (200, answered, 1));
+    assert_eq!(report.results.counts.completed_whole, answered);
+    assert_eq!(report.results.counts.content_bytes, answered * RIGHT_CONTENT);
+    assert_eq!(report.results.response_time.count, answered);
+    let (status, count) = (report.results.statuses[0].status, report.results.statuses[0].count);
+    assert_eq!((status, count, report.results.statuses.len()), (200, answered, 1));
     let of_seconds: u64 = report.over_time.iter().map(|second| second.errors).sum();
     assert_eq!(of_seconds, FAULTS, "the figures over time know of them");
     let reasons = &report.validity;
@@ -135,7 +135,7 @@ fn a_fault_is_counted_by_its_kind_and_in_the_words_of_whoever_noticed_it() {
     for (name, does, bytes, error) in LOST {
         meet(name, "", faulty(does, bytes), |report| {
             assert_lost(report, error);
-            assert!(report.counts.reconnects >= FAULTS - 4);
+            assert!(report.results.counts.reconnects >= FAULTS - 4);
         });
     }
 }
@@ -171,13 +171,13 @@ fn an_answer_that_never_ends_takes_all_the_time_that_it_is_given() {
 
 #[track_caller]
 fn stalled(report: &LoadReport) {
-    assert_eq!(report.censored.in_flight, FAULTS);
-    assert!(report.censored.oldest_ns >= 1_000_000_000);
-    if report.counts.due == 0 {
+    assert_eq!(report.results.censored.in_flight, FAULTS);
+    assert!(report.results.censored.oldest_ns >= 1_000_000_000);
+    if report.results.counts.due == 0 {
         return assert_lost(report, TIMEOUT);
     }
     // An open loop's last ones may still be in flight when the drain is over: censored, and no errors.
-    assert_eq!(report.counts.completed_whole, ASKED - FAULTS);
+    assert_eq!(report.results.counts.completed_whole, ASKED - FAULTS);
     let (kind, words, count) = only_error(report);
     assert_eq!((kind, words), TIMEOUT);
     within(count, 1..=FAULTS);
@@ -205,8 +205,8 @@ fn content_longer_than_its_length() {
     meet("", "", faulty(Victim::stall_after, longer), |report| {
         let words = "bytes after the end of the response";
         assert_eq!(only_error(report), (ErrorKind::Unsolicited, words, FAULTS));
-        assert_eq!(report.counts.completed_whole, ASKED);
-        assert_eq!(report.counts.content_bytes, ASKED * RIGHT_CONTENT);
+        assert_eq!(report.results.counts.completed_whole, ASKED);
+        assert_eq!(report.results.counts.content_bytes, ASKED * RIGHT_CONTENT);
     });
 }
 
@@ -241,12 +241,12 @@ const RIGHT: [(&str, Does, &[u8], u64); 2] = [
 fn answers_that_are_odd_are_right() {
     for (name, does, content, bytes) in RIGHT {
         meet(name, "", faulty(does, content), |report| {
-            assert!(report.errors.is_empty(), "{:?}", report.errors);
-            assert_eq!(report.counts.completed_whole, ASKED);
-            assert_eq!(report.response_time.count, ASKED);
-            assert_eq!(report.counts.content_bytes, ASKED * RIGHT_CONTENT);
-            assert_eq!(report.counts.reconnects, 0);
-            assert!(report.counts.received_bytes >= FAULTS * bytes);
+            assert!(report.results.errors.is_empty(), "{:?}", report.results.errors);
+            assert_eq!(report.results.counts.completed_whole, ASKED);
+            assert_eq!(report.results.response_time.count, ASKED);
+            assert_eq!(report.results.counts.content_bytes, ASKED * RIGHT_CONTENT);
+            assert_eq!(report.results.counts.reconnects, 0);
+            assert!(report.results.counts.received_bytes >= FAULTS * bytes);
         });
     }
 }

@@ -24,16 +24,16 @@ fn a_connection_for_each_request() {
     for io in IO_FLAGS {
         let origin = start_origin();
         let report = origin.reported(&format!("{io} -n 300 -c 8 -t 2 --connection per-request"));
-        assert_eq!(report.load.lifetime, Lifetime::Request);
-        assert_eq!(report.counts.completed_whole, 300, "{:?}", report.errors);
-        assert_eq!(report.counts.connects, 300);
-        assert_eq!(report.connect_time.count, 300);
+        assert_eq!(report.results.load.lifetime, Lifetime::Request);
+        assert_eq!(report.results.counts.completed_whole, 300, "{:?}", report.results.errors);
+        assert_eq!(report.results.counts.connects, 300);
+        assert_eq!(report.results.connect_time.count, 300);
         let counters = origin.counters(0);
         // One more: weir looks first whether anybody is there.
         assert_eq!((counters.requests, counters.connections), (300, 301));
         // The handshake is part of the response.
-        assert!(report.response_time.min >= report.connect_time.min);
-        assert!(report.errors.is_empty(), "{:?}", report.errors);
+        assert!(report.results.response_time.min >= report.results.connect_time.min);
+        assert!(report.results.errors.is_empty(), "{:?}", report.results.errors);
     }
 }
 
@@ -81,9 +81,9 @@ fn a_close_by_reset_leaves_time_wait_on_neither_side_and_is_said() {
                 let load = format!("-n 80 -c 4 -t 1 -T 20s --connection {policy} {flag}");
                 let line = format!("--io {io} {load} {whom}");
                 let report = reported(&line);
-                assert_eq!(report.counts.completed_whole, 80, "{line}");
-                assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
-                assert_eq!(report.load.close, close, "{line}");
+                assert_eq!(report.results.counts.completed_whole, 80, "{line}");
+                assert!(report.results.errors.is_empty(), "{line}: {:?}", report.results.errors);
+                assert_eq!(report.results.load.close, close, "{line}");
                 // Of 40 connections at least; and two at most of those who look whether anybody is there.
                 let sockets = waiting(port);
                 assert_eq!(sockets > 2, close == Close::Fin, "{line}: {sockets}");
@@ -100,12 +100,12 @@ fn connections_are_renewed_after_a_number_of_requests_or_a_time() {
     for io in IO_FLAGS {
         let origin = start_origin();
         let (first, _) = origin.report(&format!("{io} -n 1000 -c 2 -t 1 --connection 100"));
-        assert_eq!(first.counts.completed_whole, 1000, "{:?}", first.errors);
-        within(first.counts.connects, 10..=12);
+        assert_eq!(first.results.counts.completed_whole, 1000, "{:?}", first.results.errors);
+        within(first.results.counts.connects, 10..=12);
         let (second, _) = origin.report(&format!("{io} -R 200 -d 1s -c 4 -t 1 --connection 250ms"));
-        assert!(second.errors.is_empty(), "{:?}", second.errors);
-        assert_eq!(second.counts.completed_whole, 200);
-        within(second.counts.connects, 8..=20);
+        assert!(second.results.errors.is_empty(), "{:?}", second.results.errors);
+        assert_eq!(second.results.counts.completed_whole, 200);
+        within(second.results.counts.connects, 8..=20);
     }
 }
 
@@ -123,14 +123,14 @@ fn held_connections_beside_a_rate_are_one_trial() {
         let names: Vec<_> = report.flows.iter().map(|flow| flow.name.as_str()).collect();
         assert_eq!(names, ["main", "held", "slow"]);
         let [main, held, slow] = &report.flows[..] else { panic!("three flows") };
-        assert_eq!(main.counts.completed_whole, 300);
-        assert_eq!((held.counts.connected, held.counts.open_at_end), (500, 500));
-        assert_eq!((held.counts.offered, held.counts.lost), (0, 0));
-        assert_eq!(held.load.arrivals, Arrivals::Held);
+        assert_eq!(main.results.counts.completed_whole, 300);
+        assert_eq!((held.results.counts.connected, held.results.counts.open_at_end), (500, 500));
+        assert_eq!((held.results.counts.offered, held.results.counts.lost), (0, 0));
+        assert_eq!(held.results.load.arrivals, Arrivals::Held);
         // 20 connections, twice each.
-        assert_eq!(slow.counts.completed_whole, 40);
-        assert_eq!(report.counts.completed_whole, 340);
-        assert_eq!(report.load.connections, 524);
+        assert_eq!(slow.results.counts.completed_whole, 40);
+        assert_eq!(report.results.counts.completed_whole, 340);
+        assert_eq!(report.results.load.connections, 524);
         let counters = origin.counters(0);
         // Three more: weir looks first whether anybody is there, for each flow.
         assert_eq!((counters.requests, counters.connections), (340, 524 + 3));
@@ -149,8 +149,8 @@ fn a_server_that_closes_held_connections_is_found_out() {
     });
     let (report, _) = report(&format!("-d 3s -c 50 -t 1 --connection hold http://{address}/"));
     closer.join().expect("the server was closed");
-    assert_eq!(report.counts.lost, 50);
-    assert_eq!(report.counts.open_at_end, 0);
+    assert_eq!(report.results.counts.lost, 50);
+    assert_eq!(report.results.counts.open_at_end, 0);
     assert!(rules(&report).contains(&"held-connections"));
 }
 
@@ -159,10 +159,10 @@ fn pipelined_requests_are_answered_in_order_and_said_to_be() {
     for io in IO_FLAGS {
         let origin = start_origin();
         let report = origin.reported(&format!("{io} -n 5000 -c 2 -t 1 --pipeline 16"));
-        assert_eq!(report.counts.completed_whole, 5000, "{:?}", report.errors);
-        assert_eq!(report.load.pipeline, 16);
+        assert_eq!(report.results.counts.completed_whole, 5000, "{:?}", report.results.errors);
+        assert_eq!(report.results.load.pipeline, 16);
         assert_eq!(origin.counters(0).requests, 5000);
-        assert_eq!(report.counts.connects, 2);
+        assert_eq!(report.results.counts.connects, 2);
         let text = origin.load("-q -n 10 -c 1 -t 1 --pipeline 4").with_code(0).stdout;
         assert!(text.contains("PIPELINED 4 deep"), "{text}");
     }
@@ -176,10 +176,10 @@ fn large_content_is_counted_though_it_is_dropped_unseen() {
         config.content = weir_origin::Content::text(SIZE);
         let origin = Origin::start(config).expect("the origin server starts");
         let report = origin.reported(&format!("{io} -n 40 -c 4 -t 1"));
-        assert_eq!(report.counts.completed_whole, 40, "{:?}", report.errors);
-        assert_eq!(report.counts.content_bytes, 40 * SIZE);
-        assert_eq!(report.counts.received_bytes, origin.counters(0).sent_bytes);
-        assert_eq!(report.counts.reconnects, 0);
+        assert_eq!(report.results.counts.completed_whole, 40, "{:?}", report.results.errors);
+        assert_eq!(report.results.counts.content_bytes, 40 * SIZE);
+        assert_eq!(report.results.counts.received_bytes, origin.counters(0).sent_bytes);
+        assert_eq!(report.results.counts.reconnects, 0);
     }
 }
 
@@ -197,14 +197,14 @@ fn arrivals_of_every_shape() {
         let report = origin.reported(&format!("{flags} -c 30 -t 2"));
         row(flags);
         let mean = (due.start() + due.end()) as f64 / 2.0;
-        within(report.counts.due, due);
-        assert_eq!(report.counts.completed_whole, report.counts.due, "{flags}");
-        let intended = report.rates.intended.expect("an open loop");
+        within(report.results.counts.due, due);
+        assert_eq!(report.results.counts.completed_whole, report.results.counts.due, "{flags}");
+        let intended = report.results.rates.intended.expect("an open loop");
         within(intended - mean / report.phases.sustain, -1.0..1.0);
     }
     let (report, _) = report(&format!("-R 400 -d 1s --arrivals poisson:3 -c 30 -t 1 {url}"));
-    let Arrivals::Varied { spacing, .. } = report.load.arrivals else {
-        panic!("{:?}", report.load.arrivals)
+    let Arrivals::Varied { spacing, .. } = report.results.load.arrivals else {
+        panic!("{:?}", report.results.load.arrivals)
     };
     assert_eq!(spacing, Spacing::Poisson { seed: 3 });
 }
@@ -218,7 +218,7 @@ fn the_times_of_a_file_are_repeated() {
     std::fs::write(&file, times).expect("the file is written");
     let line = format!("--trace {} --trace-speed 4 -c 5 -t 2 {}", file.display(), origin.url());
     let report = reported(&line);
-    assert_eq!(report.counts.due, 100);
+    assert_eq!(report.results.counts.due, 100);
     assert_eq!(origin.counters(0).requests, 100);
     // 1.98 s at four times the speed.
     within(report.phases.sustain, 0.486..0.506);
@@ -230,7 +230,7 @@ fn dropped_requests_are_counted_and_doubted() {
     config.delay = weir_model::study::DelaySpec::Fixed(std::time::Duration::from_millis(100));
     let origin = Origin::start(config).expect("the origin server starts");
     let (report, _) = origin.report("-R 200 -d 1s -c 2 -t 1 --overflow drop");
-    let counts = &report.counts;
+    let counts = &report.results.counts;
     assert_eq!(counts.due, 200);
     assert_eq!(counts.offered + counts.dropped, 200);
     assert!(counts.dropped > 150, "{counts:?}");
@@ -243,7 +243,7 @@ fn own_addresses_are_used_in_turn() {
     for io in IO_FLAGS {
         let peer = Faulty::answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
         let report = peer.reported(&format!("{io} -n 6 -c 6 -t 1 --source 127.0.0.2-127.0.0.4"));
-        assert_eq!(report.counts.completed_whole, 6);
+        assert_eq!(report.results.counts.completed_whole, 6);
         let mut clients = peer.clients();
         clients.retain(|address| *address != IpAddr::from(Ipv4Addr::LOCALHOST));
         clients.sort();
@@ -259,7 +259,7 @@ fn other_addresses_than_the_urls_are_asked_with_the_urls_host() {
     let line = format!("-n 2 -c 2 -t 1 --to {} http://shop.example/cart", to.join(","));
     let report = reported(&line);
     // One for each connection: who is answered first may ask again first.
-    assert_eq!(report.counts.completed_whole, 2);
+    assert_eq!(report.results.counts.completed_whole, 2);
     for peer in &peers {
         let requests = peer.texts();
         assert_eq!(requests.len(), 1);
@@ -274,8 +274,8 @@ fn more_connections_than_one_table_of_descriptors_holds() {
     let mut weir = behind("ulimit -n 300", &format!("{line} {}", origin.url()));
     let ended = Running::start(&mut weir).end().with_code(0);
     let report: LoadReport = ended.document();
-    assert_eq!(report.counts.connected, 1000, "{:?}", report.errors);
-    within(report.load.cpus.len(), 5..);
+    assert_eq!(report.results.counts.connected, 1000, "{:?}", report.results.errors);
+    within(report.results.load.cpus.len(), 5..);
     let mut reasons = report.validity.iter();
     assert!(reasons.all(|reason| reason.validity != Validity::Invalid));
 }

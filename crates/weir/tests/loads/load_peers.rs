@@ -17,8 +17,8 @@ const ASKED: u64 = 5;
 /// Returns the report about a peer that answers every request.
 fn answered(peer: &Faulty) -> LoadReport {
     let report = peer.reported(&format!("-n {ASKED} -c 1"));
-    assert_eq!(report.counts.completed_whole, ASKED, "{:?}", report.errors);
-    assert_eq!(report.response_time.count, ASKED);
+    assert_eq!(report.results.counts.completed_whole, ASKED, "{:?}", report.results.errors);
+    assert_eq!(report.results.response_time.count, ASKED);
     report
 }
 
@@ -47,11 +47,11 @@ fn responses_of_every_framing_are_understood() {
     for (response, expected) in rows {
         let report = answered(&Faulty::answering(response));
         let escaped = response.escape_ascii();
-        assert!(report.errors.is_empty(), "{escaped}: {:?}", report.errors);
-        let [all] = &report.statuses[..] else { panic!("{escaped}: {:?}", report.statuses) };
+        assert!(report.results.errors.is_empty(), "{escaped}: {:?}", report.results.errors);
+        let [all] = &report.results.statuses[..] else { panic!("{escaped}: {:?}", report.results.statuses) };
         assert_eq!(all.count, ASKED, "{escaped}");
-        let is_kept = report.counts.reconnects == 0;
-        let response_seen = (all.status, report.counts.content_bytes / ASKED, is_kept);
+        let is_kept = report.results.counts.reconnects == 0;
+        let response_seen = (all.status, report.results.counts.content_bytes / ASKED, is_kept);
         assert_eq!(response_seen, expected, "{escaped}");
     }
 }
@@ -62,9 +62,9 @@ fn content_that_ends_with_the_connection() {
         [&b"HTTP/1.1 200 OK\r\n\r\nto the end"[..], b"HTTP/1.0 200 OK\r\n\r\nto the end"]
     {
         let report = answered(&Faulty::requests(1, |victim| victim.close_after(response)));
-        assert!(report.errors.is_empty(), "{:?}", report.errors);
-        assert_eq!(report.counts.content_bytes, ASKED * 10);
-        assert!(report.counts.reconnects >= ASKED - 1);
+        assert!(report.results.errors.is_empty(), "{:?}", report.results.errors);
+        assert_eq!(report.results.counts.content_bytes, ASKED * 10);
+        assert!(report.results.counts.reconnects >= ASKED - 1);
     }
 }
 
@@ -81,8 +81,8 @@ fn a_response_in_single_bytes_with_many_and_long_fields() {
         After::Keep
     });
     let report = answered(&peer);
-    assert!(report.errors.is_empty(), "{:?}", report.errors);
-    assert_eq!(report.counts.content_bytes, ASKED * 3);
+    assert!(report.results.errors.is_empty(), "{:?}", report.results.errors);
+    assert_eq!(report.results.counts.content_bytes, ASKED * 3);
 }
 
 /// The alert `record_overflow`, as sent by a server that read a request as a TLS record.
@@ -121,12 +121,12 @@ fn a_peer_that_never_answers_rightly_is_the_one_error() {
         assert_eq!(stderr.contains("\nhint: "), has_hint, "{stderr}");
         assert_eq!(stderr.lines().count(), 1 + usize::from(has_hint), "{stderr}");
         assert_eq!(worst(&report), Some(Validity::Invalid));
-        assert_eq!(report.counts.completed_whole, 0);
-        assert_eq!(report.response_time.count, 0);
-        assert!(report.counts.reconnects >= ASKED - 1, "{words}");
+        assert_eq!(report.results.counts.completed_whole, 0);
+        assert_eq!(report.results.response_time.count, 0);
+        assert!(report.results.counts.reconnects >= ASKED - 1, "{words}");
         let in_flight = if is_silent { ASKED } else { 0 };
-        assert_eq!(report.censored.in_flight, in_flight, "{words}");
-        assert!(!is_silent || report.censored.oldest_ns >= 50_000_000);
+        assert_eq!(report.results.censored.in_flight, in_flight, "{words}");
+        assert!(!is_silent || report.results.censored.oldest_ns >= 50_000_000);
     }
 }
 
@@ -165,7 +165,7 @@ fn a_request_that_failed_is_counted_once_among_all() {
 
 fn answered_with_errors(peer: &Faulty, line: &str) -> LoadReport {
     let report = peer.reported(line);
-    assert_eq!(report.counts.completed_whole, ASKED, "{line}");
+    assert_eq!(report.results.counts.completed_whole, ASKED, "{line}");
     report
 }
 
@@ -178,18 +178,18 @@ fn closed_between_requests_is_answered_or_an_error_and_never_lost() {
     // The next request may cross the end of the connection under way (RFC 9112 §9.5).
     let peer = Faulty::requests(1, |victim| victim.close_after(RIGHT));
     let (report, _) = peer.report("-n 50 -c 1");
-    let failed: u64 = report.errors.iter().map(|error| error.count).sum();
-    let done = report.counts.completed_whole;
-    assert_eq!(done + failed, 50, "{:?}", report.errors);
-    assert!(done >= 25, "{:?}", report.errors);
-    assert!(report.counts.reconnects >= done - 1);
+    let failed: u64 = report.results.errors.iter().map(|error| error.count).sum();
+    let done = report.results.counts.completed_whole;
+    assert_eq!(done + failed, 50, "{:?}", report.results.errors);
+    assert!(done >= 25, "{:?}", report.results.errors);
+    assert!(report.results.counts.reconnects >= done - 1);
 }
 
 #[test]
 fn failures_are_counted_by_status() {
     let busy = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
     let report = answered(&Faulty::answering(busy));
-    let all = &report.statuses[0];
+    let all = &report.results.statuses[0];
     assert_eq!((all.status, all.count), (503, ASKED));
     assert_eq!(worst(&report), Some(Validity::Invalid));
 }

@@ -28,8 +28,8 @@ fn validity_by(report: &LoadReport, rule: &str) -> Option<Validity> {
 /// machine.
 fn expected_of_lag(report: &LoadReport) -> Option<Validity> {
     let of_each = [0.5, 0.99].map(|q| {
-        let exact = RESOLUTION.max(at(&report.response_time, q) / 4.0);
-        at(&report.dispatch_lag, q) / exact
+        let exact = RESOLUTION.max(at(&report.results.response_time, q) / 4.0);
+        at(&report.results.dispatch_lag, q) / exact
     });
     match of_each.into_iter().fold(0.0, f64::max) {
         twice if twice > 2.0 => Some(Validity::Invalid),
@@ -42,7 +42,7 @@ fn expected_of_lag(report: &LoadReport) -> Option<Validity> {
 fn first_contact_is_doubted_for_lateness_only_where_somebody_would_notice_it() {
     let origin = start_origin();
     let report = origin.reported("-c 2 -R 500 -d 2s");
-    assert_eq!(report.counts.completed_whole, 1000);
+    assert_eq!(report.results.counts.completed_whole, 1000);
     assert_eq!(validity_by(&report, "dispatch-lag"), expected_of_lag(&report));
     // What else may be doubted is the machine's doing.
     let machines =
@@ -52,7 +52,7 @@ fn first_contact_is_doubted_for_lateness_only_where_somebody_would_notice_it() {
     assert!(all, "{:?}", report.validity);
     // A twentieth of the time of each thread, what it may spend at once, and a sleep saved for each response.
     let most = 2_000_000_000 / 20 + 10_000_000 + 1000 * 50_000;
-    assert_eq!(report.generator.spun_ns.len(), report.load.cpus.len());
+    assert_eq!(report.generator.spun_ns.len(), report.results.load.cpus.len());
     for spun in &report.generator.spun_ns {
         within(*spun, 1..=most);
     }
@@ -90,7 +90,7 @@ fn stop_often(flags: &str) -> Ended {
 #[test]
 fn a_generator_that_really_is_late_is_found_out() {
     let report: LoadReport = stop_often("--format json").document();
-    let late = at(&report.dispatch_lag, 0.5);
+    let late = at(&report.results.dispatch_lag, 0.5);
     assert!(late > 2e6, "{late}");
     assert_eq!(validity_by(&report, "dispatch-lag"), Some(Validity::Invalid));
     assert_eq!(expected_of_lag(&report), Some(Validity::Invalid));
@@ -101,7 +101,7 @@ fn a_generator_that_really_is_late_is_found_out() {
 /// on this machine.
 fn expected_of_gap(report: &LoadReport) -> Option<Validity> {
     let gaps = &report.generator.longest_gap_ns;
-    assert_eq!(gaps.len(), report.load.cpus.len(), "one for each thread");
+    assert_eq!(gaps.len(), report.results.load.cpus.len(), "one for each thread");
     let longest = gaps.iter().max().map_or(0.0, |gap| *gap as f64);
     match (longest - 5e7) / (report.phases.sustain * 1e9) {
         share if share > 0.1 => Some(Validity::Invalid),

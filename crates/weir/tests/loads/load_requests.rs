@@ -52,7 +52,7 @@ fn a_mix_is_sent_by_its_weights() {
          fields: {Content-Type: text/plain}}\n",
     );
     let report = peer.reported(&format!("--request-set {path} -H X-All:1 -n 400 -c 4 -t 2"));
-    assert_eq!(report.counts.completed_whole, 400);
+    assert_eq!(report.results.counts.completed_whole, 400);
     let counts = count(first_words(&peer));
     assert_eq!(counts.len(), 2, "{counts:?}");
     // Six standard deviations of the binomial distribution.
@@ -81,7 +81,7 @@ fn slots_are_filled_in_for_every_request() {
     std::fs::write(&set, mix).unwrap();
     let line = format!("--request-set {} -n 300 -c 4 -t 2 {}", set.display(), peer.url());
     let report = reported(&line);
-    assert_eq!(report.counts.completed_whole, 300);
+    assert_eq!(report.results.counts.completed_whole, 300);
     let (mut numbers, mut rolls) = (Vec::new(), BTreeSet::new());
     let (mut lines, mut picks) = (Vec::new(), BTreeSet::new());
     for request in peer.texts() {
@@ -159,14 +159,14 @@ fn answers_are_what_was_expected_or_counted_apart() {
             let line = format!("--expect {expect} {load} -c 4 -t 1 {}{path}", peer.url());
             let report = reported(&line);
             // The answers came, whatever they were.
-            let done = report.statuses[0].count;
-            let never = report.censored.queued + report.censored.in_flight;
+            let done = report.results.statuses[0].count;
+            let never = report.results.censored.queued + report.results.censored.in_flight;
             assert_eq!(done + never, 40, "{line}");
-            assert_eq!(report.counts.completed_whole, done, "{line}");
+            assert_eq!(report.results.counts.completed_whole, done, "{line}");
             // The connection is none the worse.
-            assert_eq!(report.counts.reconnects, 0, "{line}");
+            assert_eq!(report.results.counts.reconnects, 0, "{line}");
             match words {
-                None => assert!(report.errors.is_empty(), "{line}: {:?}", report.errors),
+                None => assert!(report.results.errors.is_empty(), "{line}: {:?}", report.results.errors),
                 Some(words) => {
                     unexpected(&report, words, done);
                     // Each request once, though its answer came.
@@ -197,7 +197,7 @@ fn each_request_of_a_mix_has_its_own_expectation() {
     assert_eq!(counts.len(), 4, "{counts:?}");
     let bad = counts["GET /500/abc"];
     unexpected(&report, "status is not one of those expected", bad);
-    let all: u64 = report.statuses.iter().map(|status| status.count).sum();
+    let all: u64 = report.results.statuses.iter().map(|status| status.count).sum();
     assert_eq!(all, 200);
 }
 
@@ -244,7 +244,7 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
     let (_folder, path) = file("access.log", &text.concat());
     let flags = "--trace-speed 10 -d 2s -H X-All:1 -c 1 -t 1";
     let report = peer.reported(&format!("--trace {path} {flags}"));
-    let arrivals = serde_json::to_string(&report.load.arrivals).expect("it is told");
+    let arrivals = serde_json::to_string(&report.results.load.arrivals).expect("it is told");
     arrivals.has("\"what\":\"not HTTP (a TLS handshake or other bytes)\",\"lines\":1,\"first\":4");
     let mut reasons = report.validity.iter().map(describe);
     assert!(
@@ -253,8 +253,8 @@ fn a_log_is_repeated_with_its_methods_and_paths() {
     let sent = ["GET /a?b=1", "DELETE /b", "GET /{{sequence}}", "HEAD /c"];
     assert_eq!(first_words(&peer), sent);
     peer.texts().iter().for_each(|request| request.has("\r\nX-All: 1\r\n"));
-    assert_eq!((report.counts.due, report.counts.completed_whole), (4, 4));
-    assert!(report.errors.is_empty(), "{:?}", report.errors);
+    assert_eq!((report.results.counts.due, report.results.counts.completed_whole), (4, 4));
+    assert!(report.results.errors.is_empty(), "{:?}", report.results.errors);
 }
 
 #[test]
@@ -316,8 +316,8 @@ fn times_alone_repeat_the_request_of_the_command_line() {
     let report = reported(&line);
     assert!(first_words(&peer).iter().all(|line| line == "PUT /p"));
     // One that was due at the very end may have come too late.
-    let done = report.counts.completed_whole;
-    assert_eq!((report.counts.due, done + report.censored.queued), (3, 3));
+    let done = report.results.counts.completed_whole;
+    assert_eq!((report.results.counts.due, done + report.results.censored.queued), (3, 3));
     // The trial is over just after the last one.
     within(report.phases.sustain, 0.1..0.2);
 }

@@ -19,10 +19,10 @@ fn load(authority: &Authority, directives: &str, line: &str) -> (LoadReport, Vec
     // A busy machine may take its time.
     let (report, ended) = nginx.report(&format!("-T 20s --ca {} {line}", authority.file()));
     assert_eq!(ended.with_code(0).stderr, "", "{line}");
-    assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
+    assert!(report.results.errors.is_empty(), "{line}: {:?}", report.results.errors);
     assert_eq!(only_status(&report).0, 200, "{line}");
     let log = nginx.log();
-    assert_eq!(log.len() as u64, report.counts.completed_whole, "{line}");
+    assert_eq!(log.len() as u64, report.results.counts.completed_whole, "{line}");
     (report, log)
 }
 
@@ -58,8 +58,8 @@ fn what_was_agreed_on_is_what_nginx_saw() {
         ] {
             let line = format!("{options} --io {io} --connection {policy} -n 40 -c 4 -t 1");
             let (report, log) = load(&authority, ALL_RSA, &line);
-            assert_eq!(report.counts.completed_whole, 40, "{line}");
-            let tls = report.tls.as_ref().expect("figures of TLS");
+            assert_eq!(report.results.counts.completed_whole, 40, "{line}");
+            let tls = report.results.tls.as_ref().expect("figures of TLS");
             let opened = match policy {
                 "keep-alive" => 4,
                 "per-request" => 40,
@@ -68,7 +68,7 @@ fn what_was_agreed_on_is_what_nginx_saw() {
             };
             assert_eq!(tls.handshakes, opened, "{line}");
             assert!((opened - 4..=opened).contains(&connections(&log)), "{line}");
-            assert_eq!(report.tls_time.count, opened, "{line}");
+            assert_eq!(report.results.tls_time.count, opened, "{line}");
             assert_eq!((tls.resumed, tls.early_data), (0, 0), "{line}");
             let name = format!("TLS {version}");
             assert_eq!(only(&tls.versions), (&*name, opened), "{line}");
@@ -92,7 +92,7 @@ fn groups_are_as_asked_for() {
     {
         let line = format!("--groups {options} -n 10 -c 2 -t 1");
         let (report, _) = load(&authority, ALL_RSA, &line);
-        let tls = report.tls.expect("figures of TLS");
+        let tls = report.results.tls.expect("figures of TLS");
         assert_eq!(only(&tls.groups), (group, 2), "{options}");
     }
 }
@@ -122,7 +122,7 @@ fn resumption_is_what_nginx_counted() {
                     "--tls {version} --resumption {share} --connection per-request -n 100 {policy}"
                 );
                 let (report, log) = load(&authority, ALL_RSA, &line);
-                let tls = report.tls.expect("figures of TLS");
+                let tls = report.results.tls.expect("figures of TLS");
                 let reused = log.iter().filter(|request| request.reused == "r").count() as u64;
                 assert_eq!((tls.handshakes, tls.resumed), (100, reused), "{line}");
                 // Each thread begins without a ticket, and so do connections opened at once.
@@ -138,7 +138,7 @@ fn kept_connections_resume_when_they_are_renewed() {
     let authority = Authority::new();
     let line = "--resumption on --connection 10 -n 100 -c 1 -t 1";
     let (report, log) = load(&authority, ALL_RSA, line);
-    let tls = report.tls.expect("figures of TLS");
+    let tls = report.results.tls.expect("figures of TLS");
     assert_eq!(tls.resumed, tls.handshakes - 1);
     let reused = log.iter().filter(|request| request.reused == "r").count();
     assert_eq!(reused, 90, "all but those of the first connection");
@@ -152,7 +152,7 @@ fn requests_go_with_the_first_flight_and_only_once() {
             "--io {io} --resumption on --early-data --connection per-request -n 50 -c 1 -t 1"
         );
         let (report, log) = load(&authority, "ssl_early_data on;", &line);
-        let tls = report.tls.expect("figures of TLS");
+        let tls = report.results.tls.expect("figures of TLS");
         // Tickets come after the client's Finished: a connection whose request was answered before
         // that may bring none, and the one before it brought two.
         let reused = log.iter().filter(|request| request.reused == "r").count() as u64;
@@ -166,7 +166,7 @@ fn requests_go_with_the_first_flight_and_only_once() {
     // A server that takes none gets the requests after the handshake.
     let line = "--resumption on --early-data --connection per-request -n 20 -c 1 -t 1";
     let (report, log) = load(&authority, "ssl_early_data off;", line);
-    assert_eq!(report.tls.expect("figures of TLS").early_data, 0);
+    assert_eq!(report.results.tls.expect("figures of TLS").early_data, 0);
     assert!(log.iter().all(|request| request.early.is_empty()), "{log:?}");
 }
 
@@ -239,7 +239,7 @@ fn an_address_of_ones_own_choice_and_the_name_of_the_url() {
     let nginx = Nginx::start(&authority, "");
     let (ca, to) = (authority.file(), nginx.address);
     let report = reported(&format!("--ca {ca} --to {to} -n 10 -c 2 https://weir.test/"));
-    assert_eq!(report.counts.completed_whole, 10);
+    assert_eq!(report.results.counts.completed_whole, 10);
     for request in nginx.log() {
         assert_eq!([&*request.server_name, &*request.host], ["weir.test"; 2]);
     }
@@ -273,11 +273,11 @@ fn a_megabyte_each_way() {
                 let url = nginx.url();
                 let checks = "--expect size=1MiB --expect status=200";
                 let down = reported(&format!("{common} {checks} {url}large"));
-                assert!(down.errors.is_empty(), "{common}: {:?}", down.errors);
-                assert_eq!(down.counts.content_bytes, 8 << 20, "{common}");
+                assert!(down.results.errors.is_empty(), "{common}: {:?}", down.results.errors);
+                assert_eq!(down.results.counts.content_bytes, 8 << 20, "{common}");
                 let post = format!("-m POST --content-file {content}");
                 let up = reported(&format!("{common} {post} {url}up"));
-                assert!(up.errors.is_empty(), "{common}: {:?}", up.errors);
+                assert!(up.results.errors.is_empty(), "{common}: {:?}", up.results.errors);
                 assert_eq!(only_status(&up), (200, 8), "{common}");
             }
         }
@@ -296,9 +296,9 @@ fn content_until_the_close_is_whole_as_nginx_ends_it() {
             let checks = "--expect status=200 -H accept-encoding:gzip";
             let (ca, url) = (authority.file(), nginx.url());
             let report = reported(&format!("--ca {ca} {line} {checks} {url}large"));
-            assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
+            assert!(report.results.errors.is_empty(), "{line}: {:?}", report.results.errors);
             assert_eq!(only_status(&report), (200, 8), "{line}");
-            let handshakes = report.tls.expect("figures of TLS").handshakes;
+            let handshakes = report.results.tls.expect("figures of TLS").handshakes;
             assert!(handshakes >= 8, "{line}: each answer ends its connection");
         }
     }
@@ -310,8 +310,8 @@ fn several_requests_in_flight() {
     for io in ["epoll", "auto"] {
         let line = format!("--io {io} --pipeline 8 -n 400 -c 2 -t 1");
         let (report, log) = load(&authority, ALL_RSA, &line);
-        assert_eq!(report.counts.completed_whole, 400, "{io}");
-        assert_eq!(report.counts.content_bytes, 2 * 400, "{io}");
+        assert_eq!(report.results.counts.completed_whole, 400, "{io}");
+        assert_eq!(report.results.counts.content_bytes, 2 * 400, "{io}");
         assert_eq!(connections(&log), 2, "{io}");
     }
 }
@@ -322,8 +322,8 @@ fn an_open_loop_over_tls() {
     for policy in ["keep-alive", "per-request"] {
         let line = format!("-R 200 -d 500ms --connection {policy} -c 4 -t 1");
         let (report, _) = load(&authority, ALL_RSA, &line);
-        assert_eq!(report.counts.due, 100, "{policy}");
-        assert_eq!(report.counts.completed_whole, 100, "{policy}");
+        assert_eq!(report.results.counts.due, 100, "{policy}");
+        assert_eq!(report.results.counts.completed_whole, 100, "{policy}");
     }
 }
 
@@ -339,7 +339,7 @@ fn a_flow_in_clear_beside_one_over_tls() {
     let ended = Running::start(&mut weir(line.iter().chain(&more))).end();
     let report: LoadReport = serde_json::from_str(&ended.with_code(0).stdout).unwrap();
     let [main, clear] = &report.flows[..] else { panic!("{:?}", report.flows) };
-    let handshakes = main.tls.as_ref().map(|tls| tls.handshakes);
-    assert_eq!((main.counts.completed_whole, handshakes), (20, Some(2)));
-    assert_eq!((clear.counts.completed_whole, &clear.tls), (10, &None));
+    let handshakes = main.results.tls.as_ref().map(|tls| tls.handshakes);
+    assert_eq!((main.results.counts.completed_whole, handshakes), (20, Some(2)));
+    assert_eq!((clear.results.counts.completed_whole, &clear.results.tls), (10, &None));
 }

@@ -49,11 +49,11 @@ fn shake((name, fault, words): Shaken) {
             assert_eq!(ended.with_code(0).stderr, "", "{line}");
             assert_eq!(report.outcome, "complete", "{line}");
             assert_counted(&line, &report, server.faults(), words);
-            let failed: u64 = report.errors.iter().map(|error| error.count).sum();
-            let done = report.counts.completed_whole;
+            let failed: u64 = report.results.errors.iter().map(|error| error.count).sum();
+            let done = report.results.counts.completed_whole;
             assert!(done > 0, "{line}");
             // A handshake costs a request only where it is made for one.
-            match (report.counts.due > 0, policy) {
+            match (report.results.counts.due > 0, policy) {
                 (false, "per-request") => assert_eq!(done + failed, ASKED, "{line}"),
                 (false, _) => assert_eq!(done, ASKED, "{line}"),
                 (true, "per-request") => assert!(done + failed <= ASKED, "{line}"),
@@ -67,7 +67,7 @@ fn shake((name, fault, words): Shaken) {
 /// opened at the end need not count.
 #[track_caller]
 fn assert_counted(line: &str, report: &LoadReport, faults: u64, words: &[&str]) {
-    let errors = &report.errors;
+    let errors = &report.results.errors;
     for error in errors {
         assert_eq!(error.kind, ErrorKind::Tls, "{line}: {errors:?}");
         let is_expected = words.iter().any(|words| error.words.contains(words));
@@ -203,8 +203,8 @@ fn a_handshake_and_answers_that_trickle_are_right() {
                 });
                 let line = format!("--tls {version} --io {io} --connection {policy}");
                 let report = server.reported(&format!("-n 40 -k -c 4 -t 1 -T 30s {line}"));
-                assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
-                assert_eq!(report.counts.completed_whole, ASKED, "{line}");
+                assert!(report.results.errors.is_empty(), "{line}: {:?}", report.results.errors);
+                assert_eq!(report.results.counts.completed_whole, ASKED, "{line}");
                 assert!(server.faults() > 0, "{line}");
             }
         }
@@ -283,8 +283,8 @@ fn content_until_the_close_is_whole_with_close_notify() {
             });
             let line = format!("-n 40 -k -c 4 -t 1 --io {io} --tls {version}");
             let report = server.reported(&line);
-            assert!(report.errors.is_empty(), "{line}: {:?}", report.errors);
-            assert_eq!(report.counts.completed_whole, ASKED, "{line}");
+            assert!(report.results.errors.is_empty(), "{line}: {:?}", report.results.errors);
+            assert_eq!(report.results.counts.completed_whole, ASKED, "{line}");
         }
     }
 }
@@ -351,8 +351,8 @@ fn memory_is_bounded_whatever_comes() {
         row(&format!("flood {number}"));
         let server = Faulty::handshakes(2, Arc::clone(&config), fault);
         let (peak, report) = peak_memory(&server, "-n 40 -c 4 --connection per-request");
-        let mut errors = report.errors.iter();
-        assert!(errors.all(|error| error.kind == ErrorKind::Tls), "{:?}", report.errors);
+        let mut errors = report.results.errors.iter();
+        assert!(errors.all(|error| error.kind == ErrorKind::Tls), "{:?}", report.results.errors);
         within(peak, ..most);
     }
     // Far more content than was announced to nobody, then an end in the middle.
@@ -365,7 +365,7 @@ fn memory_is_bounded_whatever_comes() {
         After::Close
     });
     let (peak, report) = peak_memory(&server, "-n 4 -c 1 -T 50s");
-    assert!(report.counts.received_bytes > 128 << 20);
-    assert_eq!(report.errors[0].kind, ErrorKind::ClosedEarly);
+    assert!(report.results.counts.received_bytes > 128 << 20);
+    assert_eq!(report.results.errors[0].kind, ErrorKind::ClosedEarly);
     within(peak, ..most);
 }

@@ -65,17 +65,17 @@ fn a_load_writes_a_line_for_each_interval_and_the_result_as_the_last_one() {
         assert_eq!(interval["interval"]["seconds"], 2.0);
     }
     for (part, total) in [
-        ("completed", result.counts.completed),
-        ("offered", result.counts.offered),
-        ("due", result.counts.due),
-        ("received_bytes", result.counts.received_bytes),
+        ("completed", result.results.counts.completed),
+        ("offered", result.results.counts.offered),
+        ("due", result.results.counts.due),
+        ("received_bytes", result.results.counts.received_bytes),
     ] {
         assert_eq!(sum(&intervals, &format!("/interval/{part}")), total, "{part}");
         assert_eq!(intervals[2]["so_far"][part], total, "{part}");
     }
     let statuses = &intervals[2]["so_far"]["statuses"];
     assert_eq!(statuses[0]["status"], 200);
-    assert_eq!(intervals[2]["so_far"]["response_time"]["max"], result.response_time.max);
+    assert_eq!(intervals[2]["so_far"]["response_time"]["max"], result.results.response_time.max);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn intervals_of_a_load_that_is_stopped_end_with_it() {
     };
     let seconds = interval["interval"]["seconds"].as_f64().expect("a length");
     assert!((seconds - result.phases.sustain).abs() < 1e-6, "{seconds}");
-    assert_eq!(interval["interval"]["completed"], result.counts.completed);
+    assert_eq!(interval["interval"]["completed"], result.results.counts.completed);
 }
 
 #[test]

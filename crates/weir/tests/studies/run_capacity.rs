@@ -120,7 +120,7 @@ fn connections_are_told_or_raised() {
         _ => None,
     });
     let parts: Vec<u64> = parts.collect();
-    assert_eq!(parts[..4], [50, 25, 100, 200]);
+    assert_eq!(parts[..5], [50, 25, 50, 100, 200]);
     // What it goes on with is the most that it has tried.
     assert_eq!(parts.last(), parts.iter().max(), "{parts:?}");
 
@@ -268,6 +268,7 @@ fn a_server_that_breaks_above_a_rate_is_said_to_and_is_not_asked_on_and_on() {
     assert!(begun.elapsed() < Duration::from_secs(45), "{begun:?}");
     let run = sandbox.records();
     let answer = only_answer(&run);
-    let is_told = matches!(answer.end, CapacityEnd::Broken(_));
+    // The closed loop may break it before it has answered anything.
+    let is_told = matches!(answer.end, CapacityEnd::Broken(_) | CapacityEnd::Never);
     assert!(is_told && answer.verified == 0.0, "{answer:?}");
 }

@@ -129,8 +129,8 @@ fn concluded(
     (args, job, judged, remark): Ended<'_>,
 ) -> Result<ExitCode, Failure> {
     let is_failure = remark.as_ref().is_some_and(|remark| remark.is_failure);
-    let failure = remark.map(|remark| remark.failure(&report.target.url));
-    match (report.outcome.as_str(), report.counts.completed_whole, failure) {
+    let failure = remark.map(|remark| remark.failure(&report.results.target.url));
+    match (report.outcome.as_str(), report.results.counts.completed_whole, failure) {
         ("interrupted", ..) => return Ok(ExitCode::from(INTERRUPTED)),
         (_, _, Some(failure)) if is_failure => return Err(failure),
         (_, 0, _) if !is_held(&job.plan) => return Err(nothing_answered(report)),
@@ -174,11 +174,11 @@ fn lines_done(
 /// Returns the failure for a trial without a single response, as one line next to the result.
 fn nothing_answered(report: &LoadReport) -> Failure {
     // The most frequent error stands first.
-    let words = match report.errors.first() {
+    let words = match report.results.errors.first() {
         Some(error) => error.words.clone(),
         None => "requests were sent, and nothing came back".to_owned(),
     };
-    Failure::failed(format!("{}: not one request was answered: {words}", report.target.url))
+    Failure::failed(format!("{}: not one request was answered: {words}", report.results.target.url))
         .maybe_hint(hint(&words))
 }
 

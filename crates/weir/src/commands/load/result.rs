@@ -10,7 +10,7 @@ use weir_load::plan::Plan;
 use weir_load::{Flow, Outcome, Slice, SliceData};
 use weir_model::load::Arrivals;
 use weir_model::load_report::{
-    Counts, FORMAT, FlowReport, GeneratorReport, LoadGenerator, LoadReport, LoadShape,
+    Counts, FORMAT, FlowReport, FlowResults, GeneratorReport, LoadGenerator, LoadReport, LoadShape,
     PhaseSeconds, Rates, Second, StatusCount, TimeReport, TlsReport,
 };
 use weir_model::progress::{LoadFigures, Quantiles};
@@ -194,30 +194,21 @@ impl<'a> Collected<'a> {
             });
         // Of a single one, `together` says all.
         let flows: Vec<FlowReport> = if plan.flows.len() > 1 {
-            flows.map(|flow| flow.report()).collect()
+            flows
+                .map(|flow| FlowReport {
+                    name: job.flows[flow.index].name.clone(),
+                    results: flow.results(),
+                })
+                .collect()
         } else {
             Vec::new()
         };
-        let together = self.together(&end, job, sustain);
         let mut report = LoadReport {
             format: FORMAT.to_owned(),
             weir_version: args::version().to_owned(),
             started_at: end.started_at.to_string(),
-            target: together.target,
-            load: together.load,
+            results: self.together(&end, job, sustain),
             phases: PhaseSeconds { ramp_up, sustain },
-            rates: together.rates,
-            counts: together.counts,
-            statuses: together.statuses,
-            errors: together.errors,
-            censored: together.censored,
-            response_time: together.response_time,
-            service_time: together.service_time,
-            first_byte: together.first_byte,
-            dispatch_lag: together.dispatch_lag,
-            connect_time: together.connect_time,
-            tls_time: together.tls_time,
-            tls: together.tls,
             generator_cpu_ns: outcome.cpu_ns.clone(),
             generator: end.generator,
             generators: end.generators,
@@ -232,7 +223,7 @@ impl<'a> Collected<'a> {
     }
 
     /// Combines all flows into one, with the target and load shape of the first.
-    fn together(&self, end: &End<'_>, job: &Job, sustain: f64) -> FlowReport {
+    fn together(&self, end: &End<'_>, job: &Job, sustain: f64) -> FlowResults {
         let (plan, outcome) = (&job.plan, end.outcome);
         let mut all = sum(&self.flows);
         all.errors.add(&outcome.errors);
@@ -247,15 +238,15 @@ impl<'a> Collected<'a> {
             sustain,
             times: end.times,
         };
-        let mut report = of_all.report();
-        report.load.connections = totals.connections as u32;
-        report.rates.intended = plan
+        let mut results = of_all.results();
+        results.load.connections = totals.connections as u32;
+        results.rates.intended = plan
             .flows
             .iter()
             .filter(|flow| !flow.is_held())
             .map(|flow| intended(plan, flow, sustain))
             .sum();
-        report
+        results
     }
 }
 
@@ -333,12 +324,11 @@ fn quantiles(times: &Histogram<u64>) -> Quantiles {
 }
 
 impl Measured<'_> {
-    fn report(&self) -> FlowReport {
+    fn results(&self) -> FlowResults {
         let Measured { data, measured_bytes, totals, sustain, times, .. } = *self;
         let plan = &self.job.plan;
         let (flow, named) = (&plan.flows[self.index], &self.job.flows[self.index]);
-        FlowReport {
-            name: named.name.clone(),
+        FlowResults {
             target: named.target.clone(),
             load: LoadShape {
                 arrivals: flow.arrivals.clone(),

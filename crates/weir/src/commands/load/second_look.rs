@@ -58,14 +58,14 @@ impl Remark {
 /// Looks again at a load that was not answered as it was meant.
 pub(super) fn remark(job: &Job, report: &LoadReport) -> Option<Remark> {
     let (flow, url) = asking(job)?;
-    let mut kinds = report.errors.iter().map(|error| error.kind);
+    let mut kinds = report.results.errors.iter().map(|error| error.kind);
     let is_late = kinds.all(|kind| matches!(kind, ErrorKind::Connect | ErrorKind::Timeout));
-    match &report.statuses[..] {
-        _ if report.load.status_expected || report.outcome != "complete" => None,
-        [] if is_late && report.counts.received_bytes == 0 => None,
+    match &report.results.statuses[..] {
+        _ if report.results.load.status_expected || report.outcome != "complete" => None,
+        [] if is_late && report.results.counts.received_bytes == 0 => None,
         [] if is_late => unended(flow),
         [] => speaks_tls(flow, url, UNANSWERED).or_else(|| {
-            let is_silent = report.counts.received_bytes == 0;
+            let is_silent = report.results.counts.received_bytes == 0;
             is_silent.then(|| proxy_protocol(flow)).flatten()
         }),
         [only] if only.status == 400 => {
