@@ -3,7 +3,7 @@
 //! The search's own records give the intervals ([`CapacityRecord`]). Everything else is read from the trials: the
 //! response times against the rate (`curve`), what grew with the load (`growth`), and how the arms compare (`ratios`).
 
-use weir_model::record::{BracketRecord, CapacityRecord, ObservedRecord, Record};
+use weir_model::record::{BracketRecord, CapacityAnswer, CapacityRecord, ObservedRecord, Record};
 use weir_model::study::Study;
 use weir_record::Run;
 
@@ -69,7 +69,9 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
     let name = &study.arms[arm].name;
     // A resumed run may write a second one; the last one counts.
     let record = run.records.iter().rev().find_map(|record| match record {
-        Record::Capacity(found) if found.arm == *name && found.load == data.load => Some(found),
+        Record::Capacity(found) if found.answer.arm == *name && found.answer.load == data.load => {
+            Some(found)
+        }
         _ => None,
     });
     let steps: Vec<&BracketRecord> = run
@@ -82,13 +84,16 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
         .collect();
     let mut capacity = match record {
         Some(record) => ended(record),
-        None => Capacity {
-            arm: name.clone(),
-            load: data.load.to_owned(),
-            limits: study.capacity.clone(),
-            confidence: study.objective.confidence,
-            ..so_far(&steps)
-        },
+        None => {
+            let objective = CapacityAnswer {
+                arm: name.clone(),
+                load: data.load.to_owned(),
+                limits: study.capacity.clone(),
+                confidence: study.objective.confidence,
+                ..CapacityAnswer::default()
+            };
+            so_far(objective, &steps)
+        }
     };
     let bracket = steps.iter().map(|step| BracketPoint {
         stage: step.stage,
@@ -102,12 +107,12 @@ fn of_arm(run: &Run, data: &LoadData<'_>, arm: usize) -> Capacity {
     capacity.trials = trials.singly();
     if record.is_none() {
         let dwells = trials.dwells();
-        capacity.broke = lowest_broken(&capacity, &dwells);
-        capacity.carried = highest_carried(capacity.broke, &dwells);
+        capacity.answer.broke = lowest_broken(&capacity, &dwells);
+        capacity.answer.carried = highest_carried(capacity.answer.broke, &dwells);
     }
     capacity.knee = curve::knee(&capacity.curve);
-    if capacity.held_s == 0.0 {
-        capacity.held_s = curve::held(&capacity);
+    if capacity.answer.held_s == 0.0 {
+        capacity.answer.held_s = curve::held(&capacity);
     }
     capacity.grows = growth::of(data, arm, &trials, &capacity);
     capacity.ran_out = growth::ran_out(&capacity);
@@ -119,7 +124,7 @@ fn lowest_broken(found: &Capacity, dwells: &[CurvePoint]) -> Option<ObservedReco
     dwells
         .iter()
         .chain(&found.holds)
-        .filter(|trial| !trial.holds && trial.rate > found.verified)
+        .filter(|trial| !trial.holds && trial.rate > found.answer.verified)
         .min_by(|a, b| a.rate.total_cmp(&b.rate))
         .map(observed)
 }
@@ -140,33 +145,13 @@ fn observed(trial: &CurvePoint) -> ObservedRecord {
 
 /// Makes findings of the search's last record, without those of its trials.
 pub fn ended(record: &CapacityRecord) -> Capacity {
+    let answer = record.answer.clone();
+    let decides = answer.decides.min(answer.limits.len().saturating_sub(1));
     Capacity {
-        arm: record.arm.clone(),
-        load: record.load.clone(),
-        claimed: record.verified > 0.0 && is_narrow(record.low, record.high),
-        low: record.low,
-        high: record.high,
-        limits: record.limits.clone(),
-        decides: record.decides.min(record.limits.len().saturating_sub(1)),
-        confidence: record.confidence,
-        is_bracket: record.is_bracket,
-        scatter: record.scatter,
-        stalls: record.stalls,
-        verified: record.verified,
-        held_s: record.held_s,
-        broke: record.broke,
-        carried: record.carried,
-        fresh: record.fresh,
-        burst: record.burst,
-        saturated: record.saturated,
-        floor: record.floor,
-        ceiling: record.ceiling,
-        seconds: record.seconds,
-        rest_s: record.rest_s,
-        connections: record.connections,
+        claimed: answer.verified > 0.0 && is_narrow(answer.low, answer.high),
+        answer: CapacityAnswer { decides, ..answer },
         end: Some(record.end),
-        enough_s: record.enough_s,
-        ..so_far(&[])
+        ..so_far(CapacityAnswer::default(), &[])
     }
 }
 
@@ -175,39 +160,24 @@ fn is_narrow(low: f64, high: f64) -> bool {
     high >= low && high <= 10.0 * low
 }
 
-/// Makes findings of a search that has not ended. The caller fills in arm, load and objective.
-fn so_far(steps: &[&BracketRecord]) -> Capacity {
+/// Makes findings of a search that has not ended; `objective` has arm, load, limits and confidence.
+fn so_far(objective: CapacityAnswer, steps: &[&BracketRecord]) -> Capacity {
     let between = steps.iter().rev().find_map(|step| step.between);
     let (low, high) = between.unwrap_or_default();
     let seconds = steps.last().map_or(0.0, |step| step.seconds);
     let held = steps.iter().rev().find_map(|step| step.held);
     Capacity {
-        arm: String::new(),
-        load: String::new(),
         claimed: false,
-        low,
-        high,
         unit: UNIT.to_owned(),
-        confidence: 0.0,
-        limits: Vec::new(),
-        decides: 0,
-        is_bracket: false,
-        scatter: None,
-        stalls: 0,
-        verified: held.map_or(0.0, |held| held.rate),
-        held_s: held.map_or(0.0, |held| held.seconds),
-        broke: None,
-        carried: None,
-        fresh: None,
-        burst: None,
-        saturated: 0.0,
-        floor: 0.0,
-        ceiling: None,
-        seconds: (seconds, seconds),
-        rest_s: 0.0,
-        connections: 0,
+        answer: CapacityAnswer {
+            low,
+            high,
+            verified: held.map_or(0.0, |held| held.rate),
+            held_s: held.map_or(0.0, |held| held.seconds),
+            seconds: (seconds, seconds),
+            ..objective
+        },
         end: None,
-        enough_s: None,
         curve: Vec::new(),
         holds: Vec::new(),
         trials: Vec::new(),

@@ -70,7 +70,7 @@ pub(crate) fn find(run: &Run, capacities: &[Capacity]) -> Vec<LimiterFindings> {
         .iter()
         .flat_map(|load| study.arms.iter().map(move |arm| (load, arm)))
         .filter_map(|(load, arm)| {
-            let capacity = capacities.iter().find(|capacity| capacity.arm == arm.name);
+            let capacity = capacities.iter().find(|capacity| capacity.answer.arm == arm.name);
             let spans = stretches::of(run, load, &arm.name);
             let edge = match capacity {
                 Some(capacity) => edge_of_search(&spans, capacity),
@@ -85,7 +85,7 @@ pub(crate) fn find(run: &Run, capacities: &[Capacity]) -> Vec<LimiterFindings> {
 /// there are none, closed loops, which always have more to do than they can; else the longest hold.
 fn edge_of_search<'a, 'r>(spans: &'a [Span<'r>], found: &Capacity) -> Vec<&'a Span<'r>> {
     let edge = if found.claimed {
-        found.high
+        found.answer.high
     } else {
         spans
             .iter()

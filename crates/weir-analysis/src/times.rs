@@ -66,10 +66,10 @@ pub(crate) fn find(run: &Run, findings: &Findings) -> Vec<WhereTimeGoes> {
             let capacity = findings
                 .capacity
                 .as_ref()
-                .and_then(|all| all.arms.iter().find(|capacity| capacity.arm == arm.name));
+                .and_then(|all| all.arms.iter().find(|capacity| capacity.answer.arm == arm.name));
             let trials = run.trials_of(&load.name, &arm.name);
             let (trials, rate) = match capacity {
-                Some(capacity) => carried(trials, capacity.low),
+                Some(capacity) => carried(trials, capacity.answer.low),
                 None => (trials, None),
             };
             let timed = TimedTrials { run, trials, slice_ns };

@@ -101,12 +101,12 @@ enum Verdict {
 impl Verdict {
     fn said_of(&self, arm: &Capacity) -> String {
         match self {
-            Verdict::Unknown(why) => format!("{}: {why}", arm.arm),
+            Verdict::Unknown(why) => format!("{}: {why}", arm.answer.arm),
             _ => format!(
                 "{} carries {} to {} requests/s",
-                arm.arm,
-                number::rate(arm.low),
-                number::rate(arm.high)
+                arm.answer.arm,
+                number::rate(arm.answer.low),
+                number::rate(arm.answer.high)
             ),
         }
     }
@@ -115,7 +115,7 @@ impl Verdict {
 impl Condition {
     fn holds(&self, arm: &Capacity) -> Verdict {
         let (low, high) = match (arm.claimed, arm.end) {
-            (true, _) => (arm.low, arm.high),
+            (true, _) => (arm.answer.low, arm.answer.high),
             // It carries nothing within the objective, which is known for sure.
             (false, Some(CapacityEnd::Never)) => (0.0, 0.0),
             (false, _) => return Verdict::Unknown("no capacity could be claimed"),
@@ -126,7 +126,7 @@ impl Condition {
         };
         if end >= self.below {
             if low < self.below { Verdict::Open } else { Verdict::False }
-        } else if self.of == End::High && arm.ceiling.is_some() {
+        } else if self.of == End::High && arm.answer.ceiling.is_some() {
             Verdict::Unknown("the measurement reached its own limit before the server did")
         } else {
             Verdict::True

@@ -224,7 +224,9 @@ fn describe_reason(reason: &ValidityReason) -> String {
 fn requests(report: &LoadReport) -> Ended {
     let wrong = match &report.flows[..] {
         [] => count_wrong(&report.results.load, &report.results.statuses),
-        flows => flows.iter().map(|flow| count_wrong(&flow.results.load, &flow.results.statuses)).sum(),
+        flows => {
+            flows.iter().map(|flow| count_wrong(&flow.results.load, &flow.results.statuses)).sum()
+        }
     };
     let errors = report.results.errors.iter().map(|error| (error.kind, error.count));
     Ended::of(report.results.counts.completed_whole, wrong, errors)

@@ -28,8 +28,8 @@ mod trial;
 
 pub use asked::{AskedRecord, FROM_FILES, RequestRecord, SpotRecord};
 pub use capacity::{
-    BracketRecord, BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord,
-    ObservedRecord, SearchStage,
+    BracketRecord, BurstRecord, CapacityAnswer, CapacityEnd, CapacityRecord, CeilingOf,
+    CeilingRecord, ObservedRecord, SearchStage,
 };
 pub use confirmation::ConfirmationRecord;
 pub use generators::{GeneratorShare, GeneratorStart};

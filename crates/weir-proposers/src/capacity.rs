@@ -111,7 +111,7 @@ impl Capacity {
                     arm.into_iter().for_each(|arm| arm.take(trial, &self.frame));
                 }
                 Record::Capacity(found) => {
-                    let arm = self.arms.iter().position(|arm| arm.name == found.arm);
+                    let arm = self.arms.iter().position(|arm| arm.name == found.answer.arm);
                     arm.into_iter().for_each(|arm| self.done(arm));
                 }
                 Record::Bracket(known) => {

@@ -100,7 +100,11 @@ pub fn load(report: &LoadReport) -> String {
         rates: &report.results.rates,
         counts: &report.results.counts,
         failed: [report.results.censored.in_flight, count_errors(&report.results.errors)],
-        times: [&report.results.response_time, &report.results.service_time, &report.results.dispatch_lag],
+        times: [
+            &report.results.response_time,
+            &report.results.service_time,
+            &report.results.dispatch_lag,
+        ],
     };
     let flows = report.flows.iter().map(|flow: &FlowReport| Part {
         name: &flow.name,
@@ -109,7 +113,11 @@ pub fn load(report: &LoadReport) -> String {
         rates: &flow.results.rates,
         counts: &flow.results.counts,
         failed: [flow.results.censored.in_flight, count_errors(&flow.results.errors)],
-        times: [&flow.results.response_time, &flow.results.service_time, &flow.results.dispatch_lag],
+        times: [
+            &flow.results.response_time,
+            &flow.results.service_time,
+            &flow.results.dispatch_lag,
+        ],
     });
     let parts = std::iter::once(all_flows).chain(flows);
     table(LOAD, parts.map(|part| load_row(report, &part)))
@@ -215,20 +223,20 @@ fn answered_time(ns: u64) -> Option<f64> {
 }
 
 fn capacity_row(found: &CapacityFindings, arm: &Capacity) -> Row {
-    let limits: Vec<String> = arm.limits.iter().map(ToString::to_string).collect();
+    let limits: Vec<String> = arm.answer.limits.iter().map(ToString::to_string).collect();
     Row::default()
-        .text(&arm.load)
-        .text(&arm.arm)
+        .text(&arm.answer.load)
+        .text(&arm.answer.arm)
         .text(validity_word(found.validity))
         .text(arm.claimed)
-        .number(arm.low)
-        .number(arm.high)
-        .number(arm.confidence)
+        .number(arm.answer.low)
+        .number(arm.answer.high)
+        .number(arm.answer.confidence)
         .text(limits.join(", "))
-        .number(arm.verified)
-        .number(arm.held_s)
-        .number(arm.saturated)
-        .text(arm.connections)
+        .number(arm.answer.verified)
+        .number(arm.answer.held_s)
+        .number(arm.answer.saturated)
+        .text(arm.answer.connections)
 }
 
 #[cfg(test)]
@@ -247,7 +255,8 @@ mod tests {
             assert_eq!(cell("completed"), report.results.counts.completed.to_string());
             assert_eq!(cell("url"), report.results.target.url);
             let p99 = report
-                .results.response_time
+                .results
+                .response_time
                 .quantiles
                 .iter()
                 .find(|(q, _)| *q == 0.99)

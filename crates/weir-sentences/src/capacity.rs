@@ -92,17 +92,17 @@ pub fn of_record(record: &CapacityRecord) -> String {
 /// Returns a sentence about the capacity of an arm: `stock carries 4,310 to 4,520 requests/s within p99 < 30ms (95 %):
 /// 4,310/s held for 65 s, 4,700/s broke after 4 s.`
 pub fn carries(found: &Capacity) -> String {
-    let (arm, within) = (&found.arm, objective(found));
+    let (arm, within) = (&found.answer.arm, objective(found));
     if !found.claimed {
         return nothing(found);
     }
-    let (low, high, seen) = (rate(found.low), rate(found.high), observations(found));
-    let sure = if found.is_bracket {
+    let (low, high, seen) = (rate(found.answer.low), rate(found.answer.high), observations(found));
+    let sure = if found.answer.is_bracket {
         String::new()
     } else {
-        format!(" ({:.4} %)", Percent(found.confidence))
+        format!(" ({:.4} %)", Percent(found.answer.confidence))
     };
-    let Some(ceiling) = found.ceiling else {
+    let Some(ceiling) = found.answer.ceiling else {
         return format!("{arm} carries {low} to {high} {UNIT} within {within}{sure}: {seen}.");
     };
     let (at_least, at) =
@@ -111,8 +111,8 @@ pub fn carries(found: &Capacity) -> String {
         CeilingOf::Connections => format!(
             "{at_least}: {seen}. All {} connections were busy, and half as many carried half as \
              much, so the upper end is not the server's limit. Try again with -c {}.",
-            found.connections,
-            found.connections.saturating_mul(CONNECTIONS_FACTOR),
+            found.answer.connections,
+            found.answer.connections.saturating_mul(CONNECTIONS_FACTOR),
         ),
         CeilingOf::Time => format!(
             "{at_least}{sure}: {seen}. {at}/s held when it was tried again, so the upper end is \
@@ -130,10 +130,13 @@ pub fn carries(found: &Capacity) -> String {
 
 /// Lists the rates that held and broke: `4,310/s held for 65 s, 4,700/s broke after 4 s`.
 fn observations(found: &Capacity) -> String {
-    let for_s =
-        if found.held_s > 0.0 { format!(" for {:.0} s", found.held_s) } else { String::new() };
-    let held = format!("{}/s held{for_s}", rate(found.verified));
-    match found.broke {
+    let for_s = if found.answer.held_s > 0.0 {
+        format!(" for {:.0} s", found.answer.held_s)
+    } else {
+        String::new()
+    };
+    let held = format!("{}/s held{for_s}", rate(found.answer.verified));
+    match found.answer.broke {
         Some(broke) => format!("{held}, {}", broken(broke)),
         None => held,
     }
@@ -150,7 +153,7 @@ fn short_s(seconds: f64) -> String {
 
 /// Returns the sentences that follow the one about the capacity of an arm ([`carries`]).
 pub fn details(found: &Capacity, limiters: &[LimiterFindings]) -> Vec<String> {
-    let limiter = limiters.iter().find(|limiter| limiter.arm == found.arm);
+    let limiter = limiters.iter().find(|limiter| limiter.arm == found.answer.arm);
     let limit = match limiter {
         Some(limiter) => Some(crate::limiter::describe(limiter)),
         None => found.ran_out.map(ran_out),
@@ -164,14 +167,14 @@ pub fn details(found: &Capacity, limiters: &[LimiterFindings]) -> Vec<String> {
 /// Returns `p99 < 30ms decides.` if there are several limits. Where something else than the server is at the upper end,
 /// none of them broke there.
 fn decides(found: &Capacity) -> Option<String> {
-    let is_known = found.claimed && found.limits.len() > 1 && found.ceiling.is_none();
+    let is_known = found.claimed && found.answer.limits.len() > 1 && found.answer.ceiling.is_none();
     let deciding = found.deciding().filter(|_| is_known)?;
     Some(format!("{deciding} decides."))
 }
 
 /// Returns a sentence about the rates that only short trials on a rested arm held, if there are any.
 fn fresh(found: &Capacity) -> Option<String> {
-    let (low, high) = found.fresh?;
+    let (low, high) = found.answer.fresh?;
     let sustains = if found.claimed { "This is what it sustains. " } else { "" };
     Some(format!(
         "{sustains}For some seconds after a fresh start it carries {} to {}/s: something builds up \
@@ -183,7 +186,7 @@ fn fresh(found: &Capacity) -> Option<String> {
 
 /// Returns a sentence about the capacity in a burst, if it was searched.
 fn burst(found: &Capacity) -> Option<String> {
-    let burst = found.burst?;
+    let burst = found.answer.burst?;
     let sure = if burst.confidence > 0.0 {
         format!(" ({:.1} %)", Percent(burst.confidence))
     } else {
@@ -199,8 +202,9 @@ fn burst(found: &Capacity) -> Option<String> {
 
 /// Returns a sentence about how much the limit itself moved, if that is more than a negligible scatter.
 fn scatter(found: &Capacity) -> Option<String> {
-    let scatter = found.scatter.filter(|scatter| found.claimed && *scatter >= LEAST_SCATTER)?;
-    let minutes = (found.seconds.1 / 60.0).round().max(1.0);
+    let scatter =
+        found.answer.scatter.filter(|scatter| found.claimed && *scatter >= LEAST_SCATTER)?;
+    let minutes = (found.answer.seconds.1 / 60.0).round().max(1.0);
     let time = if minutes > 1.0 {
         format!("in these {minutes:.0} minutes")
     } else {
@@ -224,7 +228,7 @@ fn end(found: &Capacity) -> Option<String> {
 
 /// Returns a sentence about trials that broke only because the server stood still for a moment, if there are any.
 fn stalls(found: &Capacity) -> Option<String> {
-    let trials = match found.stalls {
+    let trials = match found.answer.stalls {
         0 => return None,
         1 => "one trial, which broke".to_owned(),
         several => format!("{several} trials, which broke"),
@@ -247,16 +251,16 @@ fn ran_out(found: RanOut) -> String {
 
 /// Returns sentences that say why no capacity is claimed, what was observed, and what to do.
 fn nothing(found: &Capacity) -> String {
-    let (arm, within) = (&found.arm, objective(found));
+    let (arm, within) = (&found.answer.arm, objective(found));
     let observed = seen_in_short(found);
     let unclaimed = format!("How much {arm} carries within {within} is not claimed");
     let Some(end) = found.end else {
-        return if found.verified > 0.0 {
+        return if found.answer.verified > 0.0 {
             format!(
                 "So far {arm} carries {} to {} {UNIT} within {within}: {}. The search did not \
                  end: resume the run to finish it.",
-                rate(found.low),
-                rate(found.high),
+                rate(found.answer.low),
+                rate(found.answer.high),
                 observations(found)
             )
         } else {
@@ -268,7 +272,7 @@ fn nothing(found: &Capacity) -> String {
             format!("{unclaimed}: no long trial held.{observed} Give the search more time.")
         }
         CapacityEnd::TooShort(_) => {
-            let advice = match found.enough_s {
+            let advice = match found.answer.enough_s {
                 Some(enough) => format!("Give it more time: at least --budget {enough:.0}s."),
                 None => "Repeat the search while nothing else runs, or with a shorter --hold."
                     .to_owned(),
@@ -276,7 +280,7 @@ fn nothing(found: &Capacity) -> String {
             format!(
                 "{unclaimed}: no rate was held for long enough in {:.0} s of trials.{observed} \
                  {advice}",
-                found.seconds.1
+                found.answer.seconds.1
             )
         }
         CapacityEnd::Never => {
@@ -302,22 +306,24 @@ fn nothing(found: &Capacity) -> String {
 /// Returns a sentence about the rates that short trials carried and broke, if any: ` 9,000/s was carried for 8.0 s,
 /// 9,800/s broke after 2.5 s.`
 fn seen_in_short(found: &Capacity) -> String {
-    let carried = found.carried.map(|carried| {
+    let carried = found.answer.carried.map(|carried| {
         format!("{}/s was carried for {} s", rate(carried.rate), short_s(carried.seconds))
     });
-    let rates: Vec<String> = carried.into_iter().chain(found.broke.map(broken)).collect();
+    let rates: Vec<String> = carried.into_iter().chain(found.answer.broke.map(broken)).collect();
     if rates.is_empty() { String::new() } else { format!(" {}.", rates.join(", ")) }
 }
 
 /// Returns a clause about the observation at the lowest rate, and an objective within reach.
 fn never(found: &Capacity) -> String {
     let lowest = found.curve.first();
-    let Some((lowest, limit)) = lowest.and_then(|at| Some((at, found.limits.get(at.limit)?)))
+    let Some((lowest, limit)) =
+        lowest.and_then(|at| Some((at, found.answer.limits.get(at.limit)?)))
     else {
         return String::new();
     };
     let at = rate(lowest.rate);
-    let floor = if found.floor > allowed(limit) { "; fewer requests do not help" } else { "" };
+    let floor =
+        if found.answer.floor > allowed(limit) { "; fewer requests do not help" } else { "" };
     let Some((value, nearest)) = nearest(lowest, limit) else {
         return format!(
             ": at {at}/s, the lowest, {:.3} % of the requests broke {limit}{floor}",
@@ -370,7 +376,7 @@ fn round_up(value: f64) -> f64 {
 
 /// Returns the objective: `p99 < 30ms, errors < 0.01%`.
 fn objective(found: &Capacity) -> String {
-    let limits: Vec<String> = found.limits.iter().map(Limit::to_string).collect();
+    let limits: Vec<String> = found.answer.limits.iter().map(Limit::to_string).collect();
     join_names(&limits)
 }
 

@@ -70,7 +70,9 @@ pub type Error = (ErrorKind, &'static str);
 /// Returns the status and the number of all answers, which must have the same status.
 #[track_caller]
 pub fn only_status(report: &LoadReport) -> (u16, u64) {
-    let [all] = &report.results.statuses[..] else { panic!("{:?} {:?}", report.results.statuses, report.results.errors) };
+    let [all] = &report.results.statuses[..] else {
+        panic!("{:?} {:?}", report.results.statuses, report.results.errors)
+    };
     (all.status, all.count)
 }
 

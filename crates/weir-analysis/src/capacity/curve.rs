@@ -67,7 +67,7 @@ impl<'a> Trials<'a> {
         });
         let all: Vec<AtRate<'a>> = all.filter(|at| at.stage != Some(SearchStage::Closed)).collect();
         // The search has left out what the machine did to short trials, unless it did so most of the time.
-        let limits = found.limits.clone();
+        let limits = found.answer.limits.clone();
         let still = all.iter().filter(|at| at.stood_still(&limits)).count();
         let is_rare = 2 * still <= all.len();
         Trials {
@@ -214,7 +214,7 @@ pub(super) fn held(found: &Capacity) -> f64 {
     found
         .holds
         .iter()
-        .filter(|hold| (hold.rate / found.verified - 1.0).abs() < SAME_RATE / 2.0)
+        .filter(|hold| (hold.rate / found.answer.verified - 1.0).abs() < SAME_RATE / 2.0)
         .filter(|hold| hold.holds)
         .map(|hold| hold.seconds)
         .fold(0.0, f64::max)

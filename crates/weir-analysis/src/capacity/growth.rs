@@ -21,7 +21,7 @@ pub(super) fn of(
     trials: &Trials<'_>,
     found: &Capacity,
 ) -> Vec<Growth> {
-    let (low, high) = (found.low, found.high);
+    let (low, high) = (found.answer.low, found.answer.high);
     let lowest = trials.steady().map(|at| at.rate).fold(f64::NAN, f64::min);
     if !(low > 0.0 && high >= low && lowest < low) {
         return Vec::new();
@@ -124,7 +124,7 @@ fn most<'a>(
 /// Finds the resource that ran out first, as far as these counts show it.
 pub(super) fn ran_out(found: &Capacity) -> Option<RanOut> {
     // Where the generator or the origin has had enough, or nothing is known, this says nothing.
-    if !found.claimed || found.ceiling.is_some() {
+    if !found.claimed || found.answer.ceiling.is_some() {
         return None;
     }
     let row = found.grows.iter().find(|row| row.what == Counted::ProxyCpuShare)?;

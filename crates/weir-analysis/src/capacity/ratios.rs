@@ -84,13 +84,13 @@ fn ratio(arm: &Capacity, against: &Capacity, band: f64) -> Ratio {
     let unclaimed = both.into_iter().find(|found| !found.claimed);
     let without = unclaimed.or(both.into_iter().find(|found| !is_known(found)));
     let (log, log_against) = (logs(arm), logs(against));
-    let is_bracket = arm.is_bracket || against.is_bracket;
+    let is_bracket = arm.answer.is_bracket || against.answer.is_bracket;
     let between = if is_bracket {
         // Of a rate that held and one that broke nothing is known but that the limit is between them.
         Interval {
             low: log.1.low - log_against.1.high,
             high: log.1.high - log_against.1.low,
-            confidence: arm.confidence,
+            confidence: arm.answer.confidence,
         }
     } else {
         difference(log, log_against)
@@ -111,13 +111,13 @@ fn ratio(arm: &Capacity, against: &Capacity, band: f64) -> Ratio {
     let (verdict, because) = match without {
         None => (Verdict::Inconclusive, RatioReason::Open { band }),
         Some(found) if found.claimed => {
-            (Verdict::Invalid, RatioReason::NoUpperEnd { arm: found.arm.clone() })
+            (Verdict::Invalid, RatioReason::NoUpperEnd { arm: found.answer.arm.clone() })
         }
-        Some(found) => (Verdict::Invalid, RatioReason::Unclaimed { arm: found.arm.clone() }),
+        Some(found) => (Verdict::Invalid, RatioReason::Unclaimed { arm: found.answer.arm.clone() }),
     };
     Ratio {
-        arm: arm.arm.clone(),
-        against: against.arm.clone(),
+        arm: arm.answer.arm.clone(),
+        against: against.answer.arm.clone(),
         ratio,
         interval: (low, high),
         p,
@@ -131,13 +131,13 @@ fn ratio(arm: &Capacity, against: &Capacity, band: f64) -> Ratio {
 /// Returns true if the arm's own capacity is known. It is not if the limit found is that of the generator or the
 /// origin.
 fn is_known(found: &Capacity) -> bool {
-    found.claimed && found.low > 0.0 && found.ceiling.is_none()
+    found.claimed && found.answer.low > 0.0 && found.answer.ceiling.is_none()
 }
 
 /// Returns the middle of the interval and the interval, on the logarithmic scale.
 fn logs(found: &Capacity) -> (f64, Interval) {
-    let (low, high) = (found.low.ln(), found.high.ln());
-    let interval = Interval { low, high, confidence: found.confidence };
+    let (low, high) = (found.answer.low.ln(), found.answer.high.ln());
+    let interval = Interval { low, high, confidence: found.answer.confidence };
     (0.5 * (low + high), interval)
 }
 

@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weir_model::limit::Limit;
-use weir_model::record::{
-    BurstRecord, CapacityEnd, CeilingRecord, ObservedRecord, SearchStage, Validity,
-};
+use weir_model::record::{CapacityAnswer, CapacityEnd, ObservedRecord, SearchStage, Validity};
 
 use super::{CountedReason, EqualArms, LeftOut, Verdict};
 
@@ -35,71 +33,16 @@ pub struct CapacityFindings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Capacity {
-    /// The arm.
-    pub arm: String,
-    /// The load.
-    pub load: String,
     /// True if `low` to `high` may be taken for the capacity: a long trial near `low` has held. If false, they are the
     /// search's last state, and 0 if it had none.
     pub claimed: bool,
-    /// Lower end of the interval of the capacity; if the capacity is not claimed, that of the search's last state.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
     /// Unit of the rates: [`UNIT`].
     pub unit: String,
-    /// Confidence of the interval, 0..1.
-    pub confidence: f64,
-    /// The objective, in the words of the study: `p99 < 30ms`.
-    #[serde(with = "texts")]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
-    pub limits: Vec<Limit>,
-    /// Index among the limits of the one that breaks first.
-    pub decides: usize,
-    /// True if `low` and `high` are a rate that held and one that broke, without any probability.
-    #[serde(default)]
-    pub is_bracket: bool,
-    /// Standard deviation of the limit from trial to trial, as a share; `None` if there were too few trials to estimate
-    /// it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scatter: Option<f64>,
-    /// Number of trials that broke only because the arm stalled: stood still for a moment, and recovered.
-    #[serde(default)]
-    pub stalls: usize,
-    /// Highest rate that a hold has held; 0 if none has.
-    pub verified: f64,
-    /// Duration of that hold, seconds.
-    pub held_s: f64,
-    /// Lowest rate above `verified` that broke, and the seconds until then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub broke: Option<ObservedRecord>,
-    /// Highest rate that a short trial has carried, below all rates that broke.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<ObservedRecord>,
-    /// Interval of the rates that short trials on a rested arm held, if a long trial did not hold them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fresh: Option<(f64, f64)>,
-    /// Capacity in a burst.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub burst: Option<BurstRecord>,
-    /// Responses per second of the arm under more load than it can carry.
-    pub saturated: f64,
-    /// Share of the responses (0..1) that break the deciding limit at every rate.
-    pub floor: f64,
-    /// Limit of the measurement itself, if the answer is close to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ceiling: Option<CeilingRecord>,
-    /// Seconds of trials without holds, and with them; rests before trials are included.
-    pub seconds: (f64, f64),
-    /// Seconds of these without any load, in which the arm came to rest.
-    pub rest_s: f64,
-    /// Number of connections that the load used.
-    pub connections: u32,
+    /// What the search found, so far if it has not ended.
+    #[serde(flatten)]
+    pub answer: CapacityAnswer,
     /// Reason why the search ended; `None` if it has not ended.
     pub end: Option<CapacityEnd>,
-    /// Budget of the whole run, in seconds by the clock, that would be enough, if the time was too short.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enough_s: Option<f64>,
     /// Response times against the rate, ascending. Short trials whose rates differ by less than 1 % are one point.
     pub curve: Vec<CurvePoint>,
     /// Long trials, in order of time.
@@ -122,7 +65,7 @@ pub struct Capacity {
 impl Capacity {
     /// Returns the limit that breaks first.
     pub fn deciding(&self) -> Option<&Limit> {
-        self.limits.get(self.decides)
+        self.answer.limits.get(self.answer.decides)
     }
 }
 
@@ -298,21 +241,4 @@ pub enum RatioReason {
         /// The A/A arm, whose capacity cannot be compared; `None` if there is no A/A arm.
         same: Option<String>,
     },
-}
-
-/// Serialises limits as the text that users write.
-mod texts {
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use weir_model::limit::Limit;
-
-    pub(super) fn serialize<S: Serializer>(limits: &[Limit], to: S) -> Result<S::Ok, S::Error> {
-        let texts: Vec<String> = limits.iter().map(Limit::to_string).collect();
-        texts.serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Limit>, D::Error> {
-        let texts = Vec::<String>::deserialize(from)?;
-        Limit::parse_all(&texts.join(",")).map_err(D::Error::custom)
-    }
 }

@@ -86,7 +86,8 @@ fn carried(report: &LoadReport) -> f64 {
 /// declares which statuses are right.
 fn turned_away(report: &LoadReport) -> u64 {
     report
-        .results.statuses
+        .results
+        .statuses
         .iter()
         .filter(|_| !report.results.load.status_expected)
         .filter(|status| status.status >= 500 || status.status == 429)

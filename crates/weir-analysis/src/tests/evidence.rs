@@ -401,7 +401,8 @@ impl Happened {
         report.generator.starved = self.starved;
         report.generator.listen_overflows = self.overflows;
         report.results.counts.connects = 500;
-        (report.results.load.connections, report.results.counts.connected) = (1000, 1000 - self.missing);
+        (report.results.load.connections, report.results.counts.connected) =
+            (1000, 1000 - self.missing);
         let mut held = load_report();
         hold(&mut held);
         (held.results.load.connections, held.results.counts.connected) = (1000, 1000);

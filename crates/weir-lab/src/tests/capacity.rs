@@ -56,7 +56,7 @@ pub(super) fn make_bench(arms: &[(&str, f64)], limits: &str, hold_s: u64) -> Ben
 /// Returns true if a rate has held, and nothing ended the search early.
 pub(super) fn has_claim(found: &CapacityRecord) -> bool {
     use CapacityEnd::{Budget, Found, Settled};
-    matches!(found.end, Found | Settled | Budget) && found.verified > 0.0
+    matches!(found.end, Found | Settled | Budget) && found.answer.verified > 0.0
 }
 
 pub(super) fn read_capacities(run: &Run) -> Vec<&CapacityRecord> {
@@ -84,14 +84,14 @@ fn arms_are_searched_side_by_side_and_take_little_more_than_their_trials() {
     let records = read_capacities(&run);
     assert_eq!(records.len(), 2);
     for (arm, services) in arms {
-        let record = records.iter().find(|record| record.arm == arm).unwrap();
+        let record = records.iter().find(|record| record.answer.arm == arm).unwrap();
         assert!(has_claim(record), "{record:?}");
         let truth = capacity(services);
-        assert!(record.low <= truth && truth <= record.high, "{truth}: {record:?}");
-        assert!(record.high / record.low < 1.25, "{record:?}");
-        assert!(record.fresh.is_none() && !record.is_bracket, "{record:?}");
+        assert!(record.answer.low <= truth && truth <= record.answer.high, "{truth}: {record:?}");
+        assert!(record.answer.high / record.answer.low < 1.25, "{record:?}");
+        assert!(record.answer.fresh.is_none() && !record.answer.is_bracket, "{record:?}");
     }
-    let trials: f64 = records.iter().map(|records| records.seconds.1).sum();
+    let trials: f64 = records.iter().map(|records| records.answer.seconds.1).sum();
     assert!(took < 1.15 * trials + 10.0, "{took} s for {trials} s of trials");
     let off = promised.as_secs_f64() / took;
     assert!((0.5..2.0).contains(&off), "{promised:?} promised, {took} s taken");
@@ -161,8 +161,8 @@ fn why_nothing_is_carried_is_said() {
         let run = bench.read();
         let record = read_capacities(&run)[0];
         assert_eq!(record.end, CapacityEnd::Never, "{record:?}");
-        assert!(floor.contains(&record.floor), "{record:?}");
-        assert!(record.seconds.1 < 120.0, "{record:?}");
+        assert!(floor.contains(&record.answer.floor), "{record:?}");
+        assert!(record.answer.seconds.1 < 120.0, "{record:?}");
     }
 }
 
@@ -190,9 +190,9 @@ fn connections_that_let_no_more_through_are_told_or_raised() {
         let run = bench.read();
         let record = read_capacities(&run)[0];
         let row = format!("{workers} workers, up to {most:?}: {record:?}");
-        assert_eq!(record.connections, asked_over, "{row}");
-        assert_eq!(record.ceiling.map(|ceiling| ceiling.of), ceiling, "{row}");
-        assert!(record.verified > 0.0 && carries.contains(&record.low), "{row}");
+        assert_eq!(record.answer.connections, asked_over, "{row}");
+        assert_eq!(record.answer.ceiling.map(|ceiling| ceiling.of), ceiling, "{row}");
+        assert!(record.answer.verified > 0.0 && carries.contains(&record.answer.low), "{row}");
     }
 }
 
@@ -206,7 +206,7 @@ fn what_the_origin_is_told_to_carry_is_not_taken_for_the_arms() {
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
         let record = read_capacities(&run)[0];
-        assert_eq!(record.ceiling.map(|it| it.of), ceiling, "{record:?}");
+        assert_eq!(record.answer.ceiling.map(|it| it.of), ceiling, "{record:?}");
     }
 }
 
@@ -229,7 +229,7 @@ fn a_generator_that_is_too_weak_is_never_taken_for_the_arm() {
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
         let record = read_capacities(&run)[0];
-        let ceiling = record.ceiling.map(|ceiling| ceiling.of);
+        let ceiling = record.answer.ceiling.map(|ceiling| ceiling.of);
         assert_eq!(ceiling, Some(CeilingOf::Generator), "{name}: {record:?}");
     }
 }
@@ -256,9 +256,9 @@ fn what_does_not_last_is_told_from_what_does() {
     let record = read_capacities(&run)[0];
     // 60,000 ports for a minute each.
     let lasts = 1000.0;
-    assert!((lasts * 0.8..lasts * 1.1).contains(&record.low), "{record:?}");
-    assert!(record.is_bracket && record.high > lasts, "{record:?}");
-    let fresh = record.fresh.unwrap_or_else(|| panic!("{record:?}"));
+    assert!((lasts * 0.8..lasts * 1.1).contains(&record.answer.low), "{record:?}");
+    assert!(record.answer.is_bracket && record.answer.high > lasts, "{record:?}");
+    let fresh = record.answer.fresh.unwrap_or_else(|| panic!("{record:?}"));
     assert!((1300.0..2000.0).contains(&fresh.0), "{record:?}");
     assert!(took < Duration::from_secs(480), "{took:?}");
 }
@@ -274,9 +274,9 @@ fn a_server_that_stands_still_for_some_seconds_has_not_broken() {
     bench.run(&mut |_, _| {}).unwrap();
     let run = bench.read();
     let record = read_capacities(&run)[0];
-    assert!(record.verified > 0.0 && record.rest_s > 0.0, "{record:?}");
+    assert!(record.answer.verified > 0.0 && record.answer.rest_s > 0.0, "{record:?}");
     // A backlog of 1 % needs the 5 s of a hold to reach the limit.
-    assert!(record.low <= 506.0 && record.high >= 495.0, "{record:?}");
+    assert!(record.answer.low <= 506.0 && record.answer.high >= 495.0, "{record:?}");
 }
 
 #[test]
@@ -290,7 +290,9 @@ fn a_machine_that_stands_still_is_not_taken_for_the_arm() {
         let run = bench.read();
         let record = read_capacities(&run)[0];
         let truth = capacity(2000.0);
-        let covers = record.low > 0.8 * truth && record.low <= truth && truth <= record.high;
+        let covers = record.answer.low > 0.8 * truth
+            && record.answer.low <= truth
+            && truth <= record.answer.high;
         assert_eq!(covers, is_known, "{record:?}");
     }
 }
@@ -319,8 +321,11 @@ fn what_an_arm_carries_whose_speed_changes_is_found() {
         bench.run(&mut |_, _| {}).unwrap();
         let run = bench.read();
         let record = read_capacities(&run)[0];
-        assert!(record.verified > 0.0, "{name}: {record:?}");
-        assert!(record.low <= truth && truth <= record.high, "{name}, {truth}: {record:?}");
-        assert!(record.high < 1.4 * record.low, "{name}: {record:?}");
+        assert!(record.answer.verified > 0.0, "{name}: {record:?}");
+        assert!(
+            record.answer.low <= truth && truth <= record.answer.high,
+            "{name}, {truth}: {record:?}"
+        );
+        assert!(record.answer.high < 1.4 * record.answer.low, "{name}: {record:?}");
     }
 }

@@ -34,10 +34,10 @@ fn a_hold_without_which_nothing_narrows_a_claim_comes_before_dwells_of_others() 
     bench.run(&mut |_, _| {}).unwrap();
     let run = bench.read();
     let records = read_capacities(&run);
-    let record = records.iter().find(|record| record.arm == "other").unwrap();
+    let record = records.iter().find(|record| record.answer.arm == "other").unwrap();
     // 60,000 ports for a minute each; a hold of 65 s may use a few more.
-    assert!(record.low <= 1020.0 && record.high >= 1000.0, "{record:?}");
-    assert!(record.is_bracket && record.high < 1.3 * record.low, "{record:?}");
+    assert!(record.answer.low <= 1020.0 && record.answer.high >= 1000.0, "{record:?}");
+    assert!(record.answer.is_bracket && record.answer.high < 1.3 * record.answer.low, "{record:?}");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_budget_counts_the_closed_loops_before_a_search() {
     let took = bench.run(&mut |_, _| {}).unwrap().took;
     let run = bench.read();
     let record = read_capacities(&run)[0];
-    assert_eq!(record.connections, 64, "{record:?}");
+    assert_eq!(record.answer.connections, 64, "{record:?}");
     assert!(took <= budget, "{took:?}: {record:?}");
     assert!(took > budget - Duration::from_secs(40), "{took:?}: {record:?}");
 }
@@ -78,7 +78,7 @@ fn the_budget_that_a_search_says_is_enough_is_longer_and_lets_it_answer() {
             let enough_s = short
                 .iter()
                 .filter(|found| matches!(found.end, CapacityEnd::TooShort(_)))
-                .filter_map(|found| found.enough_s)
+                .filter_map(|found| found.answer.enough_s)
                 .reduce(f64::max)
                 .unwrap_or_else(|| panic!("none: {short:?}"));
             assert!(enough_s > took.as_secs_f64(), "{took:?}: {short:?}");
@@ -86,7 +86,7 @@ fn the_budget_that_a_search_says_is_enough_is_longer_and_lets_it_answer() {
             bench.study.budget = Some(Duration::from_secs_f64(enough_s));
             bench.run(&mut |_, _| {}).unwrap();
             let long = copy_capacities(&bench.read());
-            assert!(long.iter().all(|found| found.verified > 0.0), "{enough_s}: {long:?}");
+            assert!(long.iter().all(|found| found.answer.verified > 0.0), "{enough_s}: {long:?}");
         }
     }
 }
@@ -174,13 +174,13 @@ fn of_arms_whose_time_is_over_the_one_with_the_narrowest_claim_ends_first() {
             .iter()
             .take_while(|record| !matches!(record, Record::Capacity(_)))
             .filter_map(|record| match record {
-                Record::Bracket(known) if known.arm != first.arm => known.between,
+                Record::Bracket(known) if known.arm != first.answer.arm => known.between,
                 _ => None,
             })
             .last()
             .expect("something is known of the other arm");
         if first.end == CapacityEnd::Budget {
-            let narrowest = width((first.low, first.high));
+            let narrowest = width((first.answer.low, first.answer.high));
             assert!(
                 narrowest <= width(other_between),
                 "{budget_s} s: {first:?}, {other_between:?}"

@@ -166,10 +166,10 @@ fn an_arm_is_searched_to_its_end_before_the_next_one_and_never_again() {
         let records = capacity::read_capacities(&run);
         assert_eq!(records.len(), 3, "{stop:?}");
         for record in records {
-            let services = arms.iter().find(|(arm, _)| *arm == record.arm);
+            let services = arms.iter().find(|(arm, _)| *arm == record.answer.arm);
             let truth = capacity::capacity(services.expect("an arm").1);
             // Holds of 5 s succeed at rates that do not last.
-            let is_near = 0.95 * record.low <= truth && truth <= 1.03 * record.high;
+            let is_near = 0.95 * record.answer.low <= truth && truth <= 1.03 * record.answer.high;
             assert!(capacity::has_claim(record) && is_near, "{stop:?} {truth}: {record:?}");
         }
         let findings = weir_analysis::analyze(&run);
@@ -193,7 +193,7 @@ fn each_arm_in_turn_has_its_share_of_the_budget() {
     let records = capacity::read_capacities(&run);
     for record in &records {
         let share = 50.0..80.0;
-        assert!(share.contains(&record.seconds.1), "{record:?}");
+        assert!(share.contains(&record.answer.seconds.1), "{record:?}");
     }
     assert_eq!(records.len(), 2);
 }

@@ -57,15 +57,28 @@ pub struct ObservedRecord {
     pub seconds: f64,
 }
 
-/// Capacity of an arm within an objective. Rates are in requests per second.
+/// Answer of a search for the capacity of an arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacityRecord {
+    /// What the search found.
+    #[serde(flatten)]
+    pub answer: CapacityAnswer,
+    /// Reason why the search ended.
+    pub end: CapacityEnd,
+}
+
+/// State of a search for the capacity of an arm within an objective. Rates are in requests per second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CapacityAnswer {
     /// Name of the arm.
     pub arm: String,
     /// Name of the load.
     pub load: String,
-    /// The objective: limits that all hold at the capacity.
+    /// The objective, in the words of the study: `p99 < 30ms`. All limits hold at the capacity.
+    #[serde(with = "texts")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub limits: Vec<Limit>,
     /// Index in `limits` of the limit that breaks first.
     pub decides: usize,
@@ -76,18 +89,18 @@ pub struct CapacityRecord {
     /// Upper end of the interval.
     pub high: f64,
     /// True if the ends are only a rate that held and one that broke, without a probability.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default)]
     pub is_bracket: bool,
     /// Standard deviation of the arm's limit from trial to trial, as a share; absent if there were too few trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scatter: Option<f64>,
     /// Trials that broke only because the arm stalled: it stopped for a moment, and recovered.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub stalls: usize,
     /// Highest rate that passed a hold; 0 if none did.
     pub verified: f64,
     /// Length of the hold at `verified`, seconds.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub held_s: f64,
     /// Lowest rate above `verified` that broke, and the time after which it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,13 +125,11 @@ pub struct CapacityRecord {
     /// Seconds of trials, without and with the holds; rests before them are included.
     pub seconds: (f64, f64),
     /// Part of these seconds without load, for the arm to come to rest.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub rest_s: f64,
     /// Number of connections to the arm.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default)]
     pub connections: u32,
-    /// Reason why the search ended.
-    pub end: CapacityEnd,
     /// Time budget for the whole run that would suffice, in seconds by the clock, if the time was too short. Absent if
     /// no budget makes a search longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,14 +138,6 @@ pub struct CapacityRecord {
 
 fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
     *number == N::default()
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
-
-fn is_none(count: &u32) -> bool {
-    *count == 0
 }
 
 /// Capacity of an arm for a short time after a rest.
@@ -201,4 +204,21 @@ pub enum CapacityEnd {
     Spoilt,
     /// The machine changed so much during the search that there is no result; only in records of earlier searches.
     Unsteady,
+}
+
+/// Serialises limits as the text that users write.
+mod texts {
+    use crate::limit::Limit;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(limits: &[Limit], to: S) -> Result<S::Ok, S::Error> {
+        let texts: Vec<String> = limits.iter().map(Limit::to_string).collect();
+        texts.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Limit>, D::Error> {
+        let texts = Vec::<String>::deserialize(from)?;
+        Limit::parse_all(&texts.join(",")).map_err(D::Error::custom)
+    }
 }

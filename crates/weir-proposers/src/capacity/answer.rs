@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use weir_model::record::{BurstRecord, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord};
+use weir_model::record::{
+    BurstRecord, CapacityAnswer, CapacityEnd, CapacityRecord, CeilingOf, CeilingRecord,
+};
 use weir_search::{Answer, Ending};
 
 use super::arm::Searched;
@@ -29,33 +31,41 @@ impl Frame {
             _ => None,
         };
         CapacityRecord {
-            arm: arm.name.clone(),
-            load: study.loads[0].name.clone(),
-            limits: study.capacity.clone(),
-            decides: answer.decides,
-            confidence: study.objective.confidence,
-            low: answer.interval.0,
-            high: finite(answer.interval.1, answer.interval.0),
-            is_bracket: answer.is_bracket,
-            scatter: answer.scatter,
-            stalls: answer.stalls,
-            verified: answer.held.map_or(0.0, |held| held.rate),
-            held_s: answer.held.map_or(0.0, |held| held.seconds),
-            broke: answer.broke.map(observed),
-            carried: answer.carried.map(observed),
-            fresh: answer.fresh,
-            burst: answer.burst.map(|burst| BurstRecord {
-                seconds: study.search.burst.unwrap_or_default().as_secs_f64(),
-                low: burst.low,
-                high: finite(burst.high, burst.low),
-                confidence: burst.confidence,
-            }),
-            saturated: answer.saturated,
-            floor: finite(answer.floor.get(answer.decides).copied().unwrap_or(0.0), 1.0),
-            ceiling,
-            seconds: answer.seconds,
-            rest_s: arm.rest_s,
-            connections: arm.connections,
+            answer: CapacityAnswer {
+                arm: arm.name.clone(),
+                load: study.loads[0].name.clone(),
+                limits: study.capacity.clone(),
+                decides: answer.decides,
+                confidence: study.objective.confidence,
+                low: answer.interval.0,
+                high: finite(answer.interval.1, answer.interval.0),
+                is_bracket: answer.is_bracket,
+                scatter: answer.scatter,
+                stalls: answer.stalls,
+                verified: answer.held.map_or(0.0, |held| held.rate),
+                held_s: answer.held.map_or(0.0, |held| held.seconds),
+                broke: answer.broke.map(observed),
+                carried: answer.carried.map(observed),
+                fresh: answer.fresh,
+                burst: answer.burst.map(|burst| BurstRecord {
+                    seconds: study.search.burst.unwrap_or_default().as_secs_f64(),
+                    low: burst.low,
+                    high: finite(burst.high, burst.low),
+                    confidence: burst.confidence,
+                }),
+                saturated: answer.saturated,
+                floor: finite(answer.floor.get(answer.decides).copied().unwrap_or(0.0), 1.0),
+                ceiling,
+                seconds: answer.seconds,
+                rest_s: arm.rest_s,
+                connections: arm.connections,
+                enough_s: match answer.ending {
+                    Ending::TooShort(suffices_s) => {
+                        time::enough_s(study, passed, suffices_s - answer.seconds.1)
+                    }
+                    _ => None,
+                },
+            },
             end: match answer.ending {
                 Ending::Found => CapacityEnd::Found,
                 Ending::Settled => CapacityEnd::Settled,
@@ -65,12 +75,6 @@ impl Frame {
                 Ending::NotSent(rate) => CapacityEnd::NotSent(rate),
                 Ending::Broken(above) => CapacityEnd::Broken(above),
                 Ending::Spoilt => CapacityEnd::Spoilt,
-            },
-            enough_s: match answer.ending {
-                Ending::TooShort(suffices_s) => {
-                    time::enough_s(study, passed, suffices_s - answer.seconds.1)
-                }
-                _ => None,
             },
         }
     }

@@ -107,7 +107,10 @@ fn at(times: &TimeReport, quantile: f64) -> String {
 /// Returns times other than request times: dispatch lag, and the time to open connections.
 fn own_times(report: &LoadReport) -> Vec<Fact> {
     let lag = is_open(report).then_some(("dispatch lag", &report.results.dispatch_lag));
-    let opening = [("connect time", &report.results.connect_time), ("TLS handshake", &report.results.tls_time)];
+    let opening = [
+        ("connect time", &report.results.connect_time),
+        ("TLS handshake", &report.results.tls_time),
+    ];
     let shown =
         lag.into_iter().chain(opening).filter(|(_, times)| times.count > 0).map(|(name, times)| {
             let (half, tail, max) = (at(times, 0.5), at(times, 0.999), time(times.max as f64));
@@ -269,7 +272,8 @@ fn errors(report: &LoadReport) -> Fact {
     });
     // They count as failed as well, unless somebody said which are right.
     let bad = report
-        .results.statuses
+        .results
+        .statuses
         .iter()
         .filter(|status| status.status >= 400 && !report.results.load.status_expected);
     let bad: u64 = bad.map(|status| status.count).sum();
@@ -305,7 +309,8 @@ fn never_ended(report: &LoadReport) -> Option<String> {
     };
     let requests = plural(total, "request");
     let oldest = time(censored.oldest_ns as f64);
-    let is_begun = report.results.counts.received_bytes > 0 && report.results.counts.completed_whole == 0;
+    let is_begun =
+        report.results.counts.received_bytes > 0 && report.results.counts.completed_whole == 0;
     let unanswered = if is_begun { "answered in part" } else { "sent and not answered" };
     let parts =
         [(censored.in_flight, unanswered), (censored.queued, "due but without an idle connection")]

@@ -55,7 +55,11 @@ mod tests {
     #[test]
     fn a_plotter_finds_four_columns_in_all_rows_but_the_last() {
         let report = sample::open_loop();
-        for time in [&report.results.response_time, &report.results.dispatch_lag, &report.results.connect_time] {
+        for time in [
+            &report.results.response_time,
+            &report.results.dispatch_lag,
+            &report.results.connect_time,
+        ] {
             let text = of(time).unwrap();
             let widths: Vec<_> = text
                 .lines()

@@ -2,8 +2,8 @@
 
 use hdrhistogram::Histogram;
 use weir_model::load::{Arrivals, Censored, ErrorCount, ErrorKind};
-use weir_model::load_report::{FlowResults, 
-    Counts, LoadReport, PhaseSeconds, Rates, Second, StatusCount, TimeReport,
+use weir_model::load_report::{
+    Counts, FlowResults, LoadReport, PhaseSeconds, Rates, Second, StatusCount, TimeReport,
 };
 use weir_model::record::{Observation, Validity, ValidityReason};
 
@@ -89,7 +89,8 @@ pub(crate) fn nothing_answered() -> LoadReport {
     let mut report = open_loop();
     let empty = report_of([]);
     report.phases = PhaseSeconds { ramp_up: 0.0, sustain: 0.8 };
-    report.results.rates = Rates { offered: 50.0, completed: 0.0, received_bytes: 0.0, ..report.results.rates };
+    report.results.rates =
+        Rates { offered: 50.0, completed: 0.0, received_bytes: 0.0, ..report.results.rates };
     report.results.counts = Counts {
         due: 800,
         offered: 40,

@@ -33,7 +33,7 @@ pub(super) fn sections(input: &ReportInput<'_>, found: &CapacityFindings) -> Vec
         let title = if is_one {
             "Response times by rate".to_owned()
         } else {
-            format!("Response times of {} by rate", arm.arm)
+            format!("Response times of {} by rate", arm.answer.arm)
         };
         let heading = Heading::section(&id, title).badge(found.validity);
         blocks.push(Block::Heading(heading.remark(&effort(study, arm))));
@@ -58,17 +58,17 @@ pub(super) fn objective(study: &Study) -> String {
 /// Describes the load of the search, and the time that it took.
 fn effort(study: &Study, found: &Capacity) -> String {
     let mut parts = Vec::new();
-    if let Some(spec) = study.loads.iter().find(|spec| spec.name == found.load) {
+    if let Some(spec) = study.loads.iter().find(|spec| spec.name == found.answer.load) {
         // More than the load's, where those were all busy.
-        let most = found.connections.max(spec.connections);
+        let most = found.answer.connections.max(spec.connections);
         let connections = number::plural(u64::from(most), "connection");
         parts.push(format!("up to {connections}"));
         parts.extend(load::manner(spec));
     }
-    let (short, all) = found.seconds;
-    let [all_time, short_time, rest_time] =
-        [all, short, found.rest_s].map(|seconds| number::short_time((seconds * 1e9).round()));
-    let kinds = if found.rest_s > 0.0 {
+    let (short, all) = found.answer.seconds;
+    let [all_time, short_time, rest_time] = [all, short, found.answer.rest_s]
+        .map(|seconds| number::short_time((seconds * 1e9).round()));
+    let kinds = if found.answer.rest_s > 0.0 {
         format!("trials and rests ({rest_time})")
     } else {
         "trials".to_owned()
@@ -118,7 +118,7 @@ fn search(found: &Capacity) -> Vec<Block> {
 
 /// Returns the reasons that make trials doubtful. Empty if there are none.
 fn validity(found: &CapacityFindings) -> Vec<Block> {
-    let arms: Vec<&str> = found.arms.iter().map(|arm| &*arm.arm).collect();
+    let arms: Vec<&str> = found.arms.iter().map(|arm| &*arm.answer.arm).collect();
     let reasons = found.reasons.iter().map(|counted| load::reason(counted, &arms));
     let Some(reasons) = list(reasons, false) else {
         return Vec::new();

@@ -7,8 +7,8 @@ use weir_analysis::capacity::{
 use weir_analysis::findings::{CountedReason, Findings, Verdict};
 use weir_model::limit::Limit;
 use weir_model::record::{
-    CapacityEnd, CeilingOf, CeilingRecord, CrowdedCpus, Observation, ObservedRecord, SearchStage,
-    Validity, ValidityReason,
+    CapacityAnswer, CapacityEnd, CeilingOf, CeilingRecord, CrowdedCpus, Observation,
+    ObservedRecord, SearchStage, Validity, ValidityReason,
 };
 use weir_model::study::ControllerSpec;
 use weir_report::{html, markdown, terminal};
@@ -77,32 +77,24 @@ fn capacity(arm: &str, server: f64) -> Capacity {
     ]
     .map(|(what, low, edge, above)| Growth { what, low: Some(low), edge: Some(edge), above });
     Capacity {
-        arm: arm.to_owned(),
-        load: "open".to_owned(),
         claimed: true,
-        low,
-        high,
         unit: UNIT.to_owned(),
-        confidence: 0.95,
-        limits: Limit::parse_all("p99 < 30ms, errors < 0.01%").expect("limits"),
-        decides: 0,
-        is_bracket: false,
-        scatter: None,
-        stalls: 0,
-        verified: low,
-        held_s: 65.0,
-        broke: Some(ObservedRecord { rate: 1.012 * edge, seconds: 31.0 }),
-        carried: None,
-        fresh: None,
-        burst: None,
-        saturated: server,
-        floor: 0.0,
-        ceiling: None,
-        seconds: (61.0, 191.0),
-        rest_s: 0.0,
-        connections: 50,
+        answer: CapacityAnswer {
+            arm: arm.to_owned(),
+            load: "open".to_owned(),
+            low,
+            high,
+            confidence: 0.95,
+            limits: Limit::parse_all("p99 < 30ms, errors < 0.01%").expect("limits"),
+            verified: low,
+            held_s: 65.0,
+            broke: Some(ObservedRecord { rate: 1.012 * edge, seconds: 31.0 }),
+            saturated: server,
+            seconds: (61.0, 191.0),
+            connections: 50,
+            ..CapacityAnswer::default()
+        },
         end: Some(CapacityEnd::Found),
-        enough_s: None,
         curve,
         holds: vec![
             point(server, 1.012 * edge, SearchStage::Hold, 65.0),
@@ -120,7 +112,7 @@ fn capacity(arm: &str, server: f64) -> Capacity {
 fn run(arms: Vec<Capacity>, ratios: Vec<Ratio>) -> Fixture {
     let mut run = fixture::run();
     let study = &mut run.header.study;
-    study.arms.retain(|arm| arms.iter().any(|own| own.arm == arm.name));
+    study.arms.retain(|arm| arms.iter().any(|own| own.answer.arm == arm.name));
     study.loads.truncate(2);
     study.published = None;
     study.capacity = Limit::parse_all("p99 < 30ms, errors < 0.01%").expect("limits");
@@ -165,7 +157,7 @@ pub(crate) fn several() -> Fixture {
     let names = ["stock", "keepalive to the origin", "gzip"];
     let mut arms = vec![capacity(names[0], 4_600.0), capacity(names[1], 9_000.0)];
     let mut none = capacity(names[2], 4_000.0);
-    (none.claimed, none.low, none.high, none.holds) = (false, 0.0, 0.0, Vec::new());
+    (none.claimed, none.answer.low, none.answer.high, none.holds) = (false, 0.0, 0.0, Vec::new());
     (none.end, none.knee, none.ran_out) = (Some(CapacityEnd::Never), None, None);
     arms.push(none);
     let unclaimed = RatioReason::Unclaimed { arm: names[2].to_owned() };
@@ -261,7 +253,8 @@ fn the_chart_has_the_objective_the_interval_the_knee_and_every_trial() {
 fn a_limit_of_the_measurement_is_not_shown_as_the_capacity() {
     let mut run = several();
     let findings = run.findings.capacity.as_mut().expect("capacities");
-    findings.arms[0].ceiling = Some(CeilingRecord { of: CeilingOf::Generator, rate: 4_700.0 });
+    findings.arms[0].answer.ceiling =
+        Some(CeilingRecord { of: CeilingOf::Generator, rate: 4_700.0 });
     for output in [markdown(&run.input()), terminal(&run.input(), false, 100)] {
         markup::has_all(&output, &["at least 4,380"]);
         markup::has_none(&output, &["4,380 to 4,491 |"]);

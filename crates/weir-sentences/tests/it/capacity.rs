@@ -90,30 +90,23 @@ fn step(arm: &str, stage: SearchStage, blocks: (u32, u32), between: Option<(f64,
 
 pub(crate) fn build_record(arm: &str, end: CapacityEnd) -> CapacityRecord {
     CapacityRecord {
-        arm: arm.to_owned(),
-        load: "closed".to_owned(),
-        limits: Limit::parse_all("p99 < 30ms, errors < 1%").expect("limits"),
-        decides: 0,
-        confidence: 0.95,
-        low: 4_750.0,
-        high: 4_880.0,
-        is_bracket: false,
-        scatter: Some(0.016),
-        stalls: 0,
-        verified: 4_750.0,
-        held_s: 65.0,
-        broke: Some(ObservedRecord { rate: 4_900.0, seconds: 4.0 }),
-        carried: None,
-        fresh: None,
-        burst: None,
-        saturated: SERVER,
-        floor: 0.0,
-        ceiling: None,
-        seconds: (60.0, 125.0),
-        rest_s: 0.0,
-        connections: 50,
+        answer: CapacityAnswer {
+            arm: arm.to_owned(),
+            load: "closed".to_owned(),
+            limits: Limit::parse_all("p99 < 30ms, errors < 1%").expect("limits"),
+            confidence: 0.95,
+            low: 4_750.0,
+            high: 4_880.0,
+            scatter: Some(0.016),
+            verified: 4_750.0,
+            held_s: 65.0,
+            broke: Some(ObservedRecord { rate: 4_900.0, seconds: 4.0 }),
+            saturated: SERVER,
+            seconds: (60.0, 125.0),
+            connections: 50,
+            ..CapacityAnswer::default()
+        },
         end,
-        enough_s: None,
     }
 }
 
@@ -157,8 +150,8 @@ fn ended(change: impl FnOnce(&mut CapacityRecord)) -> Vec<Record> {
 #[test]
 fn what_a_search_found_is_told_with_what_its_trials_show() {
     let (findings, arm) = analyze_search(ended(|_| {}));
-    assert!(arm.claimed && (arm.low..arm.high).contains(&CAPACITY));
-    assert_eq!((arm.unit.as_str(), arm.held_s), ("requests/s", 65.0));
+    assert!(arm.claimed && (arm.answer.low..arm.answer.high).contains(&CAPACITY));
+    assert_eq!((arm.unit.as_str(), arm.answer.held_s), ("requests/s", 65.0));
     assert_eq!(
         carries(&arm),
         "stock carries 4,750 to 4,880 requests/s within p99 < 30ms and errors < 1% (95 %): 4,750/s held for 65 s, 4,900/s \
@@ -242,14 +235,15 @@ fn what_grew_is_told_at_low_rates_at_the_edge_and_above() {
     assert!(findings.answer().contains("86 % of its CPUs: CPU time runs out first"));
     assert!(!arm.grows.iter().any(|row| row.what == Counted::Reconnects));
     // Without an edge there is nothing to hold the rest against.
-    let (_, none) = analyze_search(ended(|record| (record.low, record.high) = (0.0, 0.0)));
+    let (_, none) =
+        analyze_search(ended(|record| (record.answer.low, record.answer.high) = (0.0, 0.0)));
     assert!(none.grows.is_empty() && none.ran_out.is_none());
 }
 
 #[test]
 fn a_search_that_did_not_end_tells_how_far_it_came() {
     let (_, arm) = analyze_search(Vec::new());
-    assert_eq!((arm.claimed, arm.end, arm.low), (false, None, 4_750.0));
+    assert_eq!((arm.claimed, arm.end, arm.answer.low), (false, None, 4_750.0));
     let carried = "is not claimed: the search did not end. 4,800/s was carried for 1.0 s, 4,860/s broke after 1.0 s. Resume";
     assert!(carries(&arm).contains(carried), "{}", carries(&arm));
     let mut held = step("stock", SearchStage::Hold, (90, 1), Some((4_500.0, 5_000.0)));
@@ -298,14 +292,16 @@ fn arms_are_compared_by_the_ratio_of_their_capacities() {
     let changes = cases.iter().zip(names).map(|((ends, kind, ..), name)| (name, *ends, kind));
     let records = std::iter::once(stock).chain(changes).map(|(name, (low, high), kind)| {
         let ceiling = CeilingRecord { of: CeilingOf::Generator, rate: 9_000.0 };
-        Record::Capacity(CapacityRecord {
+        let usual = build_record(name, CapacityEnd::Found);
+        let answer = CapacityAnswer {
             low,
             high,
             verified: low,
             is_bracket: *kind == Bracket,
             ceiling: (*kind == Capped).then_some(ceiling),
-            ..build_record(name, CapacityEnd::Found)
-        })
+            ..usual.answer
+        };
+        Record::Capacity(CapacityRecord { answer, ..usual })
     });
     let records: Vec<Record> = records.collect();
     let (_folder, run) = run_with_records(&header, Vec::new(), |_, _| Vec::new(), &records);

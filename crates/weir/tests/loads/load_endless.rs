@@ -46,7 +46,9 @@ fn a_flood_does_not_keep_a_trial_from_ending() {
                 assert!(count <= given_up, "{load}");
             }
             if report.results.counts.due > 0 {
-                let accounted = report.results.counts.completed_whole + given_up + report.results.censored.queued;
+                let accounted = report.results.counts.completed_whole
+                    + given_up
+                    + report.results.censored.queued;
                 assert_eq!(accounted, report.results.counts.due, "{load}");
             }
         }

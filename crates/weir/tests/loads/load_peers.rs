@@ -48,7 +48,9 @@ fn responses_of_every_framing_are_understood() {
         let report = answered(&Faulty::answering(response));
         let escaped = response.escape_ascii();
         assert!(report.results.errors.is_empty(), "{escaped}: {:?}", report.results.errors);
-        let [all] = &report.results.statuses[..] else { panic!("{escaped}: {:?}", report.results.statuses) };
+        let [all] = &report.results.statuses[..] else {
+            panic!("{escaped}: {:?}", report.results.statuses)
+        };
         assert_eq!(all.count, ASKED, "{escaped}");
         let is_kept = report.results.counts.reconnects == 0;
         let response_seen = (all.status, report.results.counts.content_bytes / ASKED, is_kept);

@@ -166,7 +166,9 @@ fn answers_are_what_was_expected_or_counted_apart() {
             // The connection is none the worse.
             assert_eq!(report.results.counts.reconnects, 0, "{line}");
             match words {
-                None => assert!(report.results.errors.is_empty(), "{line}: {:?}", report.results.errors),
+                None => {
+                    assert!(report.results.errors.is_empty(), "{line}: {:?}", report.results.errors)
+                }
                 Some(words) => {
                     unexpected(&report, words, done);
                     // Each request once, though its answer came.

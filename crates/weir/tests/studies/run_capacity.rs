@@ -80,8 +80,8 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
     );
     // A queue of 50 ms is 100 requests: nearly all of the 2,000/s, and of less beside what else runs here. How near an
     // answer comes is looked at on the simulated host.
-    within(answer.saturated, 100.0..2100.0);
-    within(answer.high, 0.5 * answer.saturated..2500.0);
+    within(answer.answer.saturated, 100.0..2100.0);
+    within(answer.answer.high, 0.5 * answer.answer.saturated..2500.0);
     server.signal(Signal::TERM);
     server.end().with_code(0);
 }
@@ -142,7 +142,7 @@ fn a_server_that_dies_is_said_to_have_broken() {
     let run = sandbox.records();
     let answer = only_answer(&run);
     let is_told = matches!(answer.end, CapacityEnd::Broken(_) | CapacityEnd::Never);
-    assert!(is_told && answer.verified == 0.0, "{answer:?}");
+    assert!(is_told && answer.answer.verified == 0.0, "{answer:?}");
 }
 
 /// Returns the answer of a run that has one arm.
@@ -169,8 +169,8 @@ fn a_generator_that_is_held_up_is_not_taken_for_the_server() {
     let records = sandbox.records();
     let answer = only_answer(&records);
     // On a machine that is busy besides, hold-ups spoil so much that nothing is claimed of anybody.
-    let is_claimed = answer.verified > 0.0 || answer.high > 0.0;
-    let ceiling = answer.ceiling.map(|ceiling| ceiling.of);
+    let is_claimed = answer.answer.verified > 0.0 || answer.answer.high > 0.0;
+    let ceiling = answer.answer.ceiling.map(|ceiling| ceiling.of);
     assert!(!is_claimed || ceiling == Some(CeilingOf::Generator), "{answer:?}");
     assert_ne!(ceiling, Some(CeilingOf::Connections), "{answer:?}");
     server.signal(Signal::TERM);
@@ -215,7 +215,7 @@ fn a_generator_with_a_quota_is_not_taken_for_the_server() {
     Running::start(&mut behind(&before, &line)).end_of_steps(" left\n").with_code(0);
     let run = sandbox.records();
     let answer = only_answer(&run);
-    let ceiling = answer.ceiling.map(|ceiling| ceiling.of);
+    let ceiling = answer.answer.ceiling.map(|ceiling| ceiling.of);
     assert_eq!(ceiling, Some(CeilingOf::Generator), "{answer:?}");
     server.signal(Signal::TERM);
     server.end().with_code(0);
@@ -270,5 +270,5 @@ fn a_server_that_breaks_above_a_rate_is_said_to_and_is_not_asked_on_and_on() {
     let answer = only_answer(&run);
     // The closed loop may break it before it has answered anything.
     let is_told = matches!(answer.end, CapacityEnd::Broken(_) | CapacityEnd::Never);
-    assert!(is_told && answer.verified == 0.0, "{answer:?}");
+    assert!(is_told && answer.answer.verified == 0.0, "{answer:?}");
 }

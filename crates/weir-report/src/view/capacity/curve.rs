@@ -58,7 +58,7 @@ fn find_front(found: &Capacity) -> usize {
 /// Returns the objective as a time in nanoseconds, with its text: the deciding limit if it is a time, else the first
 /// limit that is.
 pub(super) fn find_level(found: &Capacity) -> Option<(f64, String)> {
-    let mut limits = found.deciding().into_iter().chain(&found.limits);
+    let mut limits = found.deciding().into_iter().chain(&found.answer.limits);
     limits.find_map(|limit| Some((limit.time()?.as_nanos() as f64, limit.to_string())))
 }
 
@@ -89,16 +89,16 @@ fn chart(found: &Capacity) -> Block {
     let mut extent = Extent::of(&lines).with(times.chain(level.iter().map(|(ns, _)| *ns)));
     let rates = dots.iter().map(|dot| dot.rate);
     extent.right = rates.fold(extent.right, f64::max);
-    let band = (found.low > 0.0 && found.high >= found.low).then(|| {
-        let name = match (found.claimed, found.ceiling.is_some()) {
+    let band = (found.answer.low > 0.0 && found.answer.high >= found.answer.low).then(|| {
+        let name = match (found.claimed, found.answer.ceiling.is_some()) {
             (true, false) => "capacity",
             (true, true) => "at least",
             (false, _) => "so far",
         };
-        ((found.low, found.high), name.to_owned())
+        ((found.answer.low, found.answer.high), name.to_owned())
     });
     let log = if extent.is_log() { " on a logarithmic axis" } else { "" };
-    let band_is = match (&band, found.claimed, found.ceiling) {
+    let band_is = match (&band, found.claimed, found.answer.ceiling) {
         (None, ..) => "",
         (_, true, Some(_)) => {
             " The band begins with what is carried at least; its end is not the server's limit."
@@ -149,7 +149,7 @@ pub(super) fn dot(found: &Capacity, point: &CurvePoint) -> Dot {
 }
 
 fn is_edge(found: &Capacity, point: &CurvePoint) -> bool {
-    (found.low..=found.high).contains(&point.rate)
+    (found.answer.low..=found.answer.high).contains(&point.rate)
 }
 
 /// Selects some rates at even intervals, the first and the last one, and all at the edge.
@@ -181,7 +181,7 @@ fn table(found: &Capacity, points: Vec<&CurvePoint>) -> Table {
 
 /// Names the broken limit if there are several.
 fn broken(found: &Capacity, point: &CurvePoint) -> String {
-    match (&found.limits[..], found.limits.get(point.limit)) {
+    match (&found.answer.limits[..], found.answer.limits.get(point.limit)) {
         ([_, _, ..], Some(limit)) => format!("{} broken", limit.subject()),
         _ => "broken".to_owned(),
     }
@@ -195,7 +195,7 @@ fn row(found: &Capacity, point: &CurvePoint) -> Row {
         Cell::tone(Tone::Worse, format!("✗ {}", broken(found, point)))
     };
     // Of a mean there is no such share.
-    let broke = match found.limits.get(point.limit) {
+    let broke = match found.answer.limits.get(point.limit) {
         Some(Limit::Mean(_)) => number::NONE.to_owned(),
         _ => number::percent(point.bad),
     };

@@ -23,7 +23,7 @@ pub(super) fn section(study: &Study, found: &CapacityFindings) -> Vec<Block> {
         Column::left("why").below(),
     ];
     let rows = found.arms.iter().map(|arm| {
-        let ratio = found.ratios.iter().find(|ratio| ratio.arm == arm.arm);
+        let ratio = found.ratios.iter().find(|ratio| ratio.arm == arm.answer.arm);
         row(study, arm, ratio)
     });
     let table = Table::new(Kind::Plain, "Capacity of each arm", "arm").columns(columns).rows(rows);
@@ -43,8 +43,8 @@ fn note(study: &Study, found: &CapacityFindings) -> String {
     let widths = found
         .arms
         .iter()
-        .filter(|arm| arm.claimed && arm.ceiling.is_none())
-        .map(|arm| (arm.high / arm.low).sqrt() - 1.0);
+        .filter(|arm| arm.claimed && arm.answer.ceiling.is_none())
+        .map(|arm| (arm.answer.high / arm.answer.low).sqrt() - 1.0);
     // Before anything is known: as well as each search was asked to.
     let widest = widths.fold(0.0, f64::max);
     let (subject, precision) = if widest > 0.0 {
@@ -109,13 +109,13 @@ pub(super) fn verdict(study: &Study, ratio: &Ratio) -> (Tone, &'static str) {
 
 fn row(study: &Study, arm: &Capacity, ratio: Option<&Ratio>) -> Row {
     let carried = Cell::from(interval(arm)).small(if arm.claimed {
-        number::rate(arm.verified)
+        number::rate(arm.answer.verified)
     } else {
         end(arm).to_owned()
     });
-    let row_part = part(role(study, &arm.arm));
+    let row_part = part(role(study, &arm.answer.arm));
     let Some(ratio) = ratio else {
-        return Row::new(&*arm.arm, [carried]).part(row_part);
+        return Row::new(&*arm.answer.arm, [carried]).part(row_part);
     };
     let (tone, word) = verdict(study, ratio);
     let sign = words::verdict_sign(ratio.verdict);
@@ -129,7 +129,7 @@ fn row(study: &Study, arm: &Capacity, ratio: Option<&Ratio>) -> Row {
         Cell::tone(tone, format!("{sign} {word}")),
         Cell::from(format!("against {}: {}", ratio.against, because(ratio))),
     ];
-    Row::new(&*arm.arm, cells).part(row_part)
+    Row::new(&*arm.answer.arm, cells).part(row_part)
 }
 
 fn effect(study: &Study, ratio: &Ratio) -> ForestRow {
@@ -154,7 +154,7 @@ fn together(study: &Study, found: &CapacityFindings) -> Option<Block> {
     let roles: Vec<ArmRole> = study.arms.iter().map(|arm| arm.role).collect();
     let arms = study.arms.iter().zip(charts::series(&roles));
     let lines = arms.filter_map(|(arm, series)| {
-        let capacity = found.arms.iter().find(|capacity| capacity.arm == arm.name)?;
+        let capacity = found.arms.iter().find(|capacity| capacity.answer.arm == arm.name)?;
         Some(Line {
             name: arm.name.clone(),
             tooltip: format!("{}: {} requests/s", arm.name, interval(capacity)),
@@ -182,8 +182,8 @@ fn together(study: &Study, found: &CapacityFindings) -> Option<Block> {
 
 /// Formats the interval of a capacity: `4,310 to 4,520`, or `at least 4,310`.
 pub(super) fn interval(found: &Capacity) -> String {
-    let (low, high) = (number::rate(found.low), number::rate(found.high));
-    match (found.claimed, found.ceiling) {
+    let (low, high) = (number::rate(found.answer.low), number::rate(found.answer.high));
+    match (found.claimed, found.answer.ceiling) {
         (true, None) => format!("{low} to {high}"),
         (true, Some(_)) => format!("at least {low}"),
         (false, _) => number::NONE.to_owned(),

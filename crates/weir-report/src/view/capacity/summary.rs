@@ -40,9 +40,9 @@ pub(in crate::view) fn winner(found: &CapacityFindings) -> Option<&str> {
 
 fn row(study: &Study, found: &CapacityFindings, arm: &Capacity) -> Row {
     let carries = if arm.claimed { interval(arm) } else { end(arm).to_owned() };
-    let mut cells = vec![Cell::from(carries), held(arm).into(), observed(arm.broke).into()];
+    let mut cells = vec![Cell::from(carries), held(arm).into(), observed(arm.answer.broke).into()];
     let mut rank = 0;
-    if let Some(ratio) = found.ratios.iter().find(|ratio| ratio.arm == arm.arm) {
+    if let Some(ratio) = found.ratios.iter().find(|ratio| ratio.arm == arm.answer.arm) {
         let (tone, word) = verdict(study, ratio);
         let sign = words::verdict_sign(ratio.verdict);
         let shown = Cell::from(number::ratio(ratio.ratio));
@@ -56,14 +56,14 @@ fn row(study: &Study, found: &CapacityFindings, arm: &Capacity) -> Row {
         cells.extend([shown, Cell::tone(tone, format!("{sign} {word}")), Cell::from(why)]);
         rank = 1 + words::verdict_rank(ratio.verdict);
     }
-    Row::new(&*arm.arm, cells).part(part(role(study, &arm.arm))).rank(rank)
+    Row::new(&*arm.answer.arm, cells).part(part(role(study, &arm.answer.arm))).rank(rank)
 }
 
 /// Formats the highest rate that a long trial held, or a short one if no long trial held: `4,380 (65 s)`.
 fn held(arm: &Capacity) -> String {
-    let by_hold = ObservedRecord { rate: arm.verified, seconds: arm.held_s };
+    let by_hold = ObservedRecord { rate: arm.answer.verified, seconds: arm.answer.held_s };
     let by_hold = Some(by_hold).filter(|held| held.rate > 0.0);
-    observed(by_hold.or(arm.carried))
+    observed(by_hold.or(arm.answer.carried))
 }
 
 fn observed(seen: Option<ObservedRecord>) -> String {

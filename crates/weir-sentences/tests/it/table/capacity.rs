@@ -22,8 +22,8 @@ type Change = fn(&mut Capacity);
 /// Makes findings of a search that has found 4,750 to 4,880 requests/s, changed.
 fn changed(change: Change) -> Capacity {
     let mut capacity = ended(&build_record("nginx", CapacityEnd::Found));
-    capacity.limits.truncate(1);
-    capacity.scatter = None;
+    capacity.answer.limits.truncate(1);
+    capacity.answer.scatter = None;
     change(&mut capacity);
     capacity
 }
@@ -31,9 +31,9 @@ fn changed(change: Change) -> Capacity {
 /// Makes findings of a search that ended without a long trial that held.
 fn unclaimed(change: Change) -> Capacity {
     let mut capacity = changed(|_| {});
-    (capacity.claimed, capacity.verified) = (false, 0.0);
-    (capacity.low, capacity.high) = (0.0, 0.0);
-    capacity.carried = Some(ObservedRecord { rate: 4_600.0, seconds: 8.0 });
+    (capacity.claimed, capacity.answer.verified) = (false, 0.0);
+    (capacity.answer.low, capacity.answer.high) = (0.0, 0.0);
+    capacity.answer.carried = Some(ObservedRecord { rate: 4_600.0, seconds: 8.0 });
     change(&mut capacity);
     capacity
 }
@@ -41,7 +41,7 @@ fn unclaimed(change: Change) -> Capacity {
 /// Makes findings of a search in which no rate held, with what was seen at 500/s.
 fn never(limit: Limit, lowest: CurvePoint) -> Capacity {
     let mut capacity = unclaimed(|found| found.end = Some(CapacityEnd::Never));
-    capacity.limits = vec![limit];
+    capacity.answer.limits = vec![limit];
     capacity.curve = vec![CurvePoint { rate: 500.0, ..lowest }];
     capacity
 }
@@ -54,21 +54,25 @@ pub(super) fn claimed_rows() -> Vec<Row> {
     let rows: [(&str, Change); 9] = [
         ("A capacity with both ends", |_| {}),
         ("A rate that broke after ten seconds or more", |found| {
-            found.broke = Some(ObservedRecord { rate: 4_900.0, seconds: 12.4 });
+            found.answer.broke = Some(ObservedRecord { rate: 4_900.0, seconds: 12.4 });
         }),
         ("No rate that broke, and a hold of unknown length", |found| {
-            (found.broke, found.held_s) = (None, 0.0);
+            (found.answer.broke, found.answer.held_s) = (None, 0.0);
         }),
         ("An objective of two limits", |found| {
-            found.limits = Limit::parse_all("p99 < 30ms, errors < 1%").expect("limits");
+            found.answer.limits = Limit::parse_all("p99 < 30ms, errors < 1%").expect("limits");
         }),
-        ("A bracket, which has no confidence", |found| found.is_bracket = true),
-        ("All connections were busy", |found| found.ceiling = ceiling(CeilingOf::Connections)),
-        ("The lowest rate that broke held later", |found| found.ceiling = ceiling(CeilingOf::Time)),
+        ("A bracket, which has no confidence", |found| found.answer.is_bracket = true),
+        ("All connections were busy", |found| {
+            found.answer.ceiling = ceiling(CeilingOf::Connections)
+        }),
+        ("The lowest rate that broke held later", |found| {
+            found.answer.ceiling = ceiling(CeilingOf::Time)
+        }),
         ("The load generator was at its limit", |found| {
-            found.ceiling = ceiling(CeilingOf::Generator);
+            found.answer.ceiling = ceiling(CeilingOf::Generator);
         }),
-        ("The origin was at its limit", |found| found.ceiling = ceiling(CeilingOf::Origin)),
+        ("The origin was at its limit", |found| found.answer.ceiling = ceiling(CeilingOf::Origin)),
     ];
     rows.map(|(case, change)| (case, carries(&changed(change)))).into()
 }
@@ -76,17 +80,17 @@ pub(super) fn claimed_rows() -> Vec<Row> {
 pub(super) fn unclaimed_rows() -> Vec<Row> {
     let rows: [(&str, Change); 9] = [
         ("A search that did not end, with a rate that held", |found| {
-            (found.end, found.low, found.high) = (None, 4_500.0, 5_000.0);
-            found.verified = 4_500.0;
+            (found.end, found.answer.low, found.answer.high) = (None, 4_500.0, 5_000.0);
+            found.answer.verified = 4_500.0;
         }),
         ("A search that did not end, before any rate held", |found| found.end = None),
         ("No long trial held", |found| found.end = Some(CapacityEnd::Found)),
         ("No long trial held, and no short trial ended", |found| {
-            (found.carried, found.broke) = (None, None);
+            (found.answer.carried, found.answer.broke) = (None, None);
         }),
         ("Too little time, and the budget that would be enough is known", |found| {
             found.end = Some(CapacityEnd::TooShort(240.0));
-            found.enough_s = Some(290.0);
+            found.answer.enough_s = Some(290.0);
         }),
         ("Too little time, and no budget would be enough", |found| {
             found.end = Some(CapacityEnd::TooShort(240.0));
@@ -104,7 +108,7 @@ pub(super) fn never_rows() -> Vec<Row> {
     let mut unseen = never(p99, CurvePoint::default());
     unseen.curve.clear();
     let mut floor = never(p99, answered.clone());
-    floor.floor = 0.02;
+    floor.answer.floor = 0.02;
     let p9999 = Limit::Quantile(0.9999, Duration::from_millis(30));
     let mean = Limit::Mean(Duration::from_millis(1));
     let errors = Limit::Errors(0.01);
@@ -127,26 +131,28 @@ pub(super) fn never_rows() -> Vec<Row> {
 pub(super) fn detail_rows() -> Vec<Row> {
     let rows: [(&str, Change); 12] = [
         ("The limit that breaks first, if there are several", |found| {
-            found.limits = Limit::parse_all("p99 < 30ms, errors < 1%").expect("limits");
+            found.answer.limits = Limit::parse_all("p99 < 30ms, errors < 1%").expect("limits");
         }),
-        ("Only short trials held higher rates", |found| found.fresh = Some((4_950.0, 5_050.0))),
-        ("A burst", |found| found.burst = Some(burst(0.96875))),
-        ("A burst without a confidence", |found| found.burst = Some(burst(0.0))),
-        ("The limit moved in some minutes", |found| found.scatter = Some(0.055)),
+        ("Only short trials held higher rates", |found| {
+            found.answer.fresh = Some((4_950.0, 5_050.0))
+        }),
+        ("A burst", |found| found.answer.burst = Some(burst(0.96875))),
+        ("A burst without a confidence", |found| found.answer.burst = Some(burst(0.0))),
+        ("The limit moved in some minutes", |found| found.answer.scatter = Some(0.055)),
         ("The limit moved in less than a minute and a half", |found| {
-            (found.scatter, found.seconds) = (Some(0.055), (20.0, 80.0));
+            (found.answer.scatter, found.answer.seconds) = (Some(0.055), (20.0, 80.0));
         }),
         ("The time was up", |found| found.end = Some(CapacityEnd::Budget)),
         ("Further trials would not help", |found| found.end = Some(CapacityEnd::Settled)),
         ("The server broke above its capacity", |found| {
             found.end = Some(CapacityEnd::Broken(5_100.0));
         }),
-        ("A trial met a standstill of the server", |found| found.stalls = 1),
-        ("Several trials met standstills of the server", |found| found.stalls = 3),
+        ("A trial met a standstill of the server", |found| found.answer.stalls = 1),
+        ("Several trials met standstills of the server", |found| found.answer.stalls = 3),
         ("Its CPU time ran out", |found| found.ran_out = Some(RanOut::CpuTime { used: 1.03 })),
     ];
     let of_search = rows.map(|(case, change)| (case, details(&changed(change), &[]).join(" ")));
-    let fresh = unclaimed(|found| found.fresh = Some((4_950.0, 5_050.0)));
+    let fresh = unclaimed(|found| found.answer.fresh = Some((4_950.0, 5_050.0)));
     let idle = changed(|found| found.ran_out = Some(RanOut::NotCpuTime { used: 0.314 }));
     let of_evidence = [
         ("Only short trials held, and nothing is claimed", details(&fresh, &[])),
@@ -194,9 +200,12 @@ pub(super) fn answer_rows() -> Vec<Row> {
     ];
     let names = changes.iter().map(|(arm, ..)| *arm);
     let arms = std::iter::once("nginx").chain(names).map(|name| {
-        let mut arm =
-            if name == "buffers" { unclaimed(|_| {}) } else { changed(|found| found.stalls = 1) };
-        name.clone_into(&mut arm.arm);
+        let mut arm = if name == "buffers" {
+            unclaimed(|_| {})
+        } else {
+            changed(|found| found.answer.stalls = 1)
+        };
+        name.clone_into(&mut arm.answer.arm);
         arm
     });
     let ratios = changes.map(|(arm, value, verdict)| Ratio {

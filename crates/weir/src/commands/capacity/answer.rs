@@ -88,8 +88,8 @@ pub(super) fn json(run: &Run, findings: &Findings, judged: &[Judged]) -> Result<
             addresses: external.addresses().map(|address| address.to_string()).collect(),
         }),
         capacity: first.filter(|first| first.claimed).map(|first| Interval {
-            low: first.low,
-            high: first.high,
+            low: first.answer.low,
+            high: first.answer.high,
             unit: UNIT,
         }),
         fail_if: judged

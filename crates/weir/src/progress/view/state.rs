@@ -103,7 +103,8 @@ impl State {
                 }
             }
             LabEvent::Announced(Announcement::Capacity(found)) => {
-                let shown = self.brackets.iter_mut().find(|shown| shown.now.arm == found.arm);
+                let shown =
+                    self.brackets.iter_mut().find(|shown| shown.now.arm == found.answer.arm);
                 shown.into_iter().for_each(|shown| shown.is_done = true);
             }
             _ => {}
