@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use weir_model::load::{Arrivals, Censored, ErrorCount, Lifetime};
+use weir_model::load::{Arrivals, Lifetime};
 use weir_model::load_report::{
-    Counts, FlowResults, GeneratorReport, LoadGenerator, LoadReport, LoadShape, Rates, StatusCount,
-    TimeReport,
+    FlowResults, GeneratorReport, LoadGenerator, LoadReport, TimeReport,
 };
 use weir_model::record::{ConnectionCounts, GeneratorStart, ValidityReason};
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use weir_model::limit::Limit;
-use weir_model::record::{CapacityAnswer, CapacityEnd, ObservedRecord, SearchStage, Validity};
+use weir_model::record::{CapacityAnswer, CapacityEnd, SearchStage, Validity};
 
 use super::{CountedReason, EqualArms, LeftOut, Verdict};
 

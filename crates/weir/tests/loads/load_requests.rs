@@ -167,7 +167,11 @@ fn answers_are_what_was_expected_or_counted_apart() {
             assert_eq!(report.results.counts.reconnects, 0, "{line}");
             match words {
                 None => {
-                    assert!(report.results.errors.is_empty(), "{line}: {:?}", report.results.errors)
+                    assert!(
+                        report.results.errors.is_empty(),
+                        "{line}: {:?}",
+                        report.results.errors
+                    );
                 }
                 Some(words) => {
                     unexpected(&report, words, done);

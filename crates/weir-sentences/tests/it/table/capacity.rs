@@ -64,10 +64,10 @@ pub(super) fn claimed_rows() -> Vec<Row> {
         }),
         ("A bracket, which has no confidence", |found| found.answer.is_bracket = true),
         ("All connections were busy", |found| {
-            found.answer.ceiling = ceiling(CeilingOf::Connections)
+            found.answer.ceiling = ceiling(CeilingOf::Connections);
         }),
         ("The lowest rate that broke held later", |found| {
-            found.answer.ceiling = ceiling(CeilingOf::Time)
+            found.answer.ceiling = ceiling(CeilingOf::Time);
         }),
         ("The load generator was at its limit", |found| {
             found.answer.ceiling = ceiling(CeilingOf::Generator);
@@ -134,7 +134,7 @@ pub(super) fn detail_rows() -> Vec<Row> {
             found.answer.limits = Limit::parse_all("p99 < 30ms, errors < 1%").expect("limits");
         }),
         ("Only short trials held higher rates", |found| {
-            found.answer.fresh = Some((4_950.0, 5_050.0))
+            found.answer.fresh = Some((4_950.0, 5_050.0));
         }),
         ("A burst", |found| found.answer.burst = Some(burst(0.96875))),
         ("A burst without a confidence", |found| found.answer.burst = Some(burst(0.0))),
