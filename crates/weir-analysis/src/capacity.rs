@@ -3,7 +3,9 @@
 //! The search's own records give the intervals ([`CapacityRecord`]). Everything else is read from the trials: the
 //! response times against the rate (`curve`), what grew with the load (`growth`), and how the arms compare (`ratios`).
 
-use weir_model::record::{BracketRecord, CapacityAnswer, CapacityRecord, ObservedRecord, Record};
+use weir_model::record::{
+    BracketRecord, CapacityAnswer, CapacityEnd, CapacityRecord, ObservedRecord, Record,
+};
 use weir_model::study::Study;
 use weir_record::Run;
 
@@ -149,9 +151,7 @@ pub fn ended(record: &CapacityRecord) -> Capacity {
     let decides = answer.decides.min(answer.limits.len().saturating_sub(1));
     Capacity {
         claimed: answer.verified > 0.0 && is_narrow(answer.low, answer.high),
-        answer: CapacityAnswer { decides, ..answer },
-        end: Some(record.end),
-        ..so_far(CapacityAnswer::default(), &[])
+        ..without_trials(CapacityAnswer { decides, ..answer }, Some(record.end))
     }
 }
 
@@ -166,18 +166,24 @@ fn so_far(objective: CapacityAnswer, steps: &[&BracketRecord]) -> Capacity {
     let (low, high) = between.unwrap_or_default();
     let seconds = steps.last().map_or(0.0, |step| step.seconds);
     let held = steps.iter().rev().find_map(|step| step.held);
+    let answer = CapacityAnswer {
+        low,
+        high,
+        verified: held.map_or(0.0, |held| held.rate),
+        held_s: held.map_or(0.0, |held| held.seconds),
+        seconds: (seconds, seconds),
+        ..objective
+    };
+    without_trials(answer, None)
+}
+
+/// Makes findings that claim nothing, without those of the trials.
+fn without_trials(answer: CapacityAnswer, end: Option<CapacityEnd>) -> Capacity {
     Capacity {
         claimed: false,
         unit: UNIT.to_owned(),
-        answer: CapacityAnswer {
-            low,
-            high,
-            verified: held.map_or(0.0, |held| held.rate),
-            held_s: held.map_or(0.0, |held| held.seconds),
-            seconds: (seconds, seconds),
-            ..objective
-        },
-        end: None,
+        answer,
+        end,
         curve: Vec::new(),
         holds: Vec::new(),
         trials: Vec::new(),

@@ -86,7 +86,7 @@ impl Answer {
 
     /// Returns how well the answer suits a load that names no port: the lower the better. None if it does not suit at
     /// all.
-    pub fn rank(&self, files: bool) -> Option<u8> {
+    pub(crate) fn rank(&self, files: bool) -> Option<u8> {
         match self {
             Answer::Passes => Some(u8::from(files)),
             Answer::Files => Some(u8::from(!files)),

@@ -9,7 +9,7 @@ use crate::error::KubeError;
 use crate::inner::Inner;
 
 /// Time limit for the cluster to report the state of a node.
-pub const ANSWER: Duration = Duration::from_secs(5);
+pub(crate) const ANSWER: Duration = Duration::from_secs(5);
 
 /// Returns the cluster's message about a node that is gone or not ready; `None`: the node is fine, or may not be read.
 pub fn lost(inner: &Inner, node: &str) -> Option<String> {
@@ -17,7 +17,7 @@ pub fn lost(inner: &Inner, node: &str) -> Option<String> {
 }
 
 /// Asynchronous version of [`lost`]; fails if nodes may not be read.
-pub async fn of(inner: &Inner, node: &str) -> Result<Option<String>, kube::Error> {
+pub(crate) async fn of(inner: &Inner, node: &str) -> Result<Option<String>, kube::Error> {
     let api: Api<v1::Node> = Api::all(inner.client.clone());
     Ok(match api.get_opt(node).await? {
         None => Some("the cluster has no such node any more".to_owned()),

@@ -38,7 +38,7 @@ pub struct Inner {
     /// Address of the API server.
     pub server: String,
     /// True if a stream did not end when it should have.
-    pub is_silent: AtomicBool,
+    pub(crate) is_silent: AtomicBool,
     /// Number of times that the API server did not answer.
     pub silences: AtomicU32,
     /// Pods through which nodes are reached.
@@ -57,7 +57,7 @@ impl Inner {
     }
 
     /// Asynchronous version of [`Inner::run`], for one request among several.
-    pub async fn answer<T>(
+    pub(crate) async fn answer<T>(
         &self,
         doing: &str,
         what: impl Future<Output = Result<T, KubeError>>,

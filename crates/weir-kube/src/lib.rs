@@ -5,15 +5,15 @@
 //! whoever may exec into a pod can have an agent there, and nobody else. Such an agent speaks the same protocol as any
 //! other, so `weir_agent::Client` handles it like one behind ssh.
 //!
-//! All functions block; asynchronous work runs on a thread of this crate. Types of Kubernetes libraries are not part of
-//! the public interface. The users' documentation is `docs/kubernetes.md`.
+//! All functions block; asynchronous work runs on a thread of this crate. Types of Kubernetes libraries are part of the
+//! public interface for `weir-objects` alone. The users' documentation is `docs/kubernetes.md`.
 
 mod asked;
-pub mod cluster;
+mod cluster;
 pub mod commands;
 mod configuration;
 mod cpusets;
-pub mod error;
+mod error;
 mod exec;
 mod facts;
 pub mod generators;
@@ -21,7 +21,7 @@ pub mod health;
 pub mod image;
 mod ingress;
 pub mod inner;
-pub mod object_ref;
+mod object_ref;
 pub mod objects;
 pub mod pods;
 mod remove;

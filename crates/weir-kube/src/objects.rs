@@ -43,7 +43,7 @@ pub(crate) fn selector(run: &str) -> String {
 }
 
 /// Returns the label selector for all objects of weir's.
-pub fn everything() -> String {
+pub(crate) fn everything() -> String {
     format!("{}={}", MANAGED_BY.0, MANAGED_BY.1)
 }
 
@@ -242,7 +242,7 @@ fn render_term(labels: &Value) -> Value {
 }
 
 /// Formats an object as a YAML document.
-pub fn yaml(object: &Value) -> String {
+pub(crate) fn yaml(object: &Value) -> String {
     // JSON is YAML too.
     let text = serde_saphyr::to_string(object).unwrap_or_else(|_| object.to_string());
     format!("---\n{}\n", text.trim_end())

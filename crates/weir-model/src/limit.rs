@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::{format_duration, parse_duration};
+use crate::quantity::parse_duration;
 
 /// One objective that responses must meet.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -68,7 +68,11 @@ impl Limit {
         })
     }
 
-    fn parse(text: &str) -> Result<Limit, LimitError> {
+    /// Reads one limit, as it is displayed: `p99 < 30ms`.
+    ///
+    /// # Errors
+    /// It is none, or has a number out of range.
+    pub fn parse(text: &str) -> Result<Limit, LimitError> {
         let Some((name, at_most)) = text.split_once('<') else {
             let advice = "write what is to be below what, such as p99 < 30ms".to_owned();
             return Err(wrong(text, advice));
@@ -87,7 +91,7 @@ impl Limit {
                     let advice = "p50 to p99.99, mean and errors can have a limit".to_owned();
                     return Err(wrong(text, advice));
                 };
-                Ok(Limit::Quantile(percent / 100.0, time(text, bound)?))
+                Ok(Limit::Quantile(rounded(percent) / 100.0, time(text, bound)?))
             }
         }
     }
@@ -117,10 +121,31 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bound = match self {
-            Limit::Quantile(_, time) | Limit::Mean(time) => format_duration(*time),
+            Limit::Quantile(_, time) | Limit::Mean(time) => exact(*time),
             Limit::Errors(share) => format!("{}%", (share * 1e8).round() / 1e6),
         };
         write!(f, "{} < {bound}", self.subject())
+    }
+}
+
+/// Returns a percentage with as many decimals as are displayed, so that a limit reads back as it was.
+fn rounded(percent: f64) -> f64 {
+    (percent * 1e6).round() / 1e6
+}
+
+/// Writes a time without rounding it: `30ms`, `1.234567ms`, `1.5s`.
+fn exact(time: Duration) -> String {
+    let (ns_of_unit, digits, unit) = match time.as_nanos() {
+        0..1_000 => (1, 0, "ns"),
+        1_000..1_000_000 => (1_000, 3, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, 6, "ms"),
+        _ => (1_000_000_000, 9, "s"),
+    };
+    let (whole, rest) = (time.as_nanos() / ns_of_unit, time.as_nanos() % ns_of_unit);
+    let decimals = format!("{rest:0digits$}");
+    match decimals.trim_end_matches('0') {
+        "" => format!("{whole}{unit}"),
+        decimals => format!("{whole}.{decimals}{unit}"),
     }
 }
 
@@ -143,7 +168,7 @@ fn share(text: &str, bound: &str) -> Result<f64, LimitError> {
     let parsed = percent.and_then(|percent| percent.parse::<f64>().ok());
     parsed
         .filter(|percent| (0.0001..50.0).contains(percent))
-        .map(|percent| percent / 100.0)
+        .map(|percent| rounded(percent) / 100.0)
         .ok_or_else(|| {
             let advice = "give a share from 0.0001% to 50%, such as 0.1%; that nothing at all fails, no test of \
                         any length can show";
@@ -164,6 +189,9 @@ mod tests {
             ("mean < 5 ms", "mean < 5ms"),
             ("errors < 0.01 %", "errors < 0.01%"),
             ("p50<250us, errors<1%", "p50 < 250us, errors < 1%"),
+            ("p99 < 1.001ms, p99.9 < 1.002ms", "p99 < 1.001ms, p99.9 < 1.002ms"),
+            ("p99 < 99.999999ms, mean < 59.999999999s", "p99 < 99.999999ms, mean < 59.999999999s"),
+            ("p99.1234567 < 1us, errors < 0.0001234%", "p99.123457 < 1us, errors < 0.000123%"),
         ] {
             let limits = Limit::parse_all(text).unwrap_or_else(|error| panic!("{error}"));
             let again: Vec<String> = limits.iter().map(Limit::to_string).collect();

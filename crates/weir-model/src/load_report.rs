@@ -53,12 +53,12 @@ pub struct LoadReport {
 pub struct FlowReport {
     /// Name of the flow.
     pub name: String,
-    /// Its results.
+    /// Results of this flow.
     #[serde(flatten)]
     pub results: FlowResults,
 }
 
-/// Results of a flow.
+/// Results of one flow, or of all flows of a load together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowResults {

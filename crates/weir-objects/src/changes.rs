@@ -19,10 +19,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use weir_host::journal::JournalError;
 use weir_host::journal::ledger::{self, Ledger};
-use weir_kube::cluster::Cluster;
-use weir_kube::error::KubeError;
+use weir_kube::Cluster;
+use weir_kube::KubeError;
+use weir_kube::ObjectRef;
 use weir_kube::inner::Inner;
-use weir_kube::object_ref::ObjectRef;
 
 use crate::object_path::{self, ObjectPath};
 use crate::{node, roll_out};

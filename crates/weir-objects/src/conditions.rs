@@ -1,9 +1,9 @@
 //! Conditions that a controller writes to an object from which it configures a proxy.
 
 use serde_json::Value;
-use weir_kube::cluster::Cluster;
-use weir_kube::error::KubeError;
-use weir_kube::object_ref::ObjectRef;
+use weir_kube::Cluster;
+use weir_kube::KubeError;
+use weir_kube::ObjectRef;
 
 /// Condition types that, with status `False`, show that the object is rejected: those of the Gateway API's policies,
 /// and of Contour's HTTPProxy.

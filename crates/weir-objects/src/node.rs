@@ -14,10 +14,10 @@ use k8s_openapi::api::core::v1;
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
-use weir_kube::cluster::Cluster;
-use weir_kube::error::KubeError;
+use weir_kube::Cluster;
+use weir_kube::KubeError;
+use weir_kube::ObjectRef;
 use weir_kube::inner::{Hands, Inner};
-use weir_kube::object_ref::ObjectRef;
 use weir_kube::objects::{self, RunScope};
 use weir_kube::{commands, generators, health, pods, trouble, workload};
 

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1;
 use serde_json::Value;
+use weir_kube::ObjectRef;
 use weir_kube::inner::Inner;
-use weir_kube::object_ref::ObjectRef;
 use weir_kube::pods;
 use weir_kube::trouble::{self, Trouble};
 

@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::Value;
-use weir_kube::cluster::Cluster;
+use weir_kube::Cluster;
+use weir_kube::KubeError;
+use weir_kube::ObjectRef;
 use weir_kube::commands::COMMAND;
-use weir_kube::error::KubeError;
 use weir_kube::inner::Inner;
-use weir_kube::object_ref::ObjectRef;
 use weir_kube::{health, pods, trouble, workload};
 
 use crate::object_path::ObjectPath;

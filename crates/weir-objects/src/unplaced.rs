@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
-use weir_kube::error::KubeError;
+use weir_kube::KubeError;
+use weir_kube::ObjectRef;
 use weir_kube::inner::Inner;
-use weir_kube::object_ref::ObjectRef;
 use weir_kube::pods;
 use weir_kube::trouble::PLACES;
 

@@ -7,7 +7,7 @@ use weir_analysis::findings::{
     ArmFindings, Capacity, CapacityFindings, Comparison, Findings, LoadFindings, NEVER_NS, Verdict,
 };
 use weir_model::foreign::as_cell;
-use weir_model::load_report::{Counts, FlowReport, LoadReport, Rates, Target, TimeReport};
+use weir_model::load_report::{FlowResults, LoadReport, TimeReport};
 use weir_model::record::Validity;
 use weir_model::study::Metric;
 
@@ -80,78 +80,42 @@ fn quote(cell: Cow<'_, str>) -> String {
     }
 }
 
-/// Subject of a row of [`load`]: the whole load, or one of its flows.
-struct Part<'a> {
-    name: &'a str,
-    target: &'a Target,
-    connections: u32,
-    rates: &'a Rates,
-    counts: &'a Counts,
-    failed: [u64; 2],
-    times: [&'a TimeReport; 3],
-}
-
 /// Formats a load: one row for all flows together (`flow` is empty), then one per flow if there are several.
 pub fn load(report: &LoadReport) -> String {
-    let all_flows = Part {
-        name: "",
-        target: &report.results.target,
-        connections: report.results.load.connections,
-        rates: &report.results.rates,
-        counts: &report.results.counts,
-        failed: [report.results.censored.in_flight, count_errors(&report.results.errors)],
-        times: [
-            &report.results.response_time,
-            &report.results.service_time,
-            &report.results.dispatch_lag,
-        ],
-    };
-    let flows = report.flows.iter().map(|flow: &FlowReport| Part {
-        name: &flow.name,
-        target: &flow.results.target,
-        connections: flow.results.load.connections,
-        rates: &flow.results.rates,
-        counts: &flow.results.counts,
-        failed: [flow.results.censored.in_flight, count_errors(&flow.results.errors)],
-        times: [
-            &flow.results.response_time,
-            &flow.results.service_time,
-            &flow.results.dispatch_lag,
-        ],
-    });
-    let parts = std::iter::once(all_flows).chain(flows);
-    table(LOAD, parts.map(|part| load_row(report, &part)))
+    let flows = report.flows.iter().map(|flow| (flow.name.as_str(), &flow.results));
+    let parts = std::iter::once(("", &report.results)).chain(flows);
+    table(LOAD, parts.map(|(name, results)| load_row(report, name, results)))
 }
 
 fn count_errors(errors: &[weir_model::load::ErrorCount]) -> u64 {
     errors.iter().map(|error| error.count).sum()
 }
 
-fn load_row(report: &LoadReport, part: &Part<'_>) -> Row {
+fn load_row(report: &LoadReport, flow: &str, results: &FlowResults) -> Row {
     let validity = report.validity.iter().map(|reason| reason.validity).max();
     let row = Row::default()
         .text(&report.started_at)
         .text(&report.outcome)
         .text(validity_word(validity.unwrap_or(Validity::Valid)))
-        .text(part.name)
-        .text(&part.target.url)
-        .text(part.connections)
+        .text(flow)
+        .text(&results.target.url)
+        .text(results.load.connections)
         .number(report.phases.sustain)
-        .number(part.rates.intended)
-        .number(part.rates.offered)
-        .number(part.rates.completed)
-        .number(part.rates.received_bytes)
-        .text(part.counts.offered)
-        .text(part.counts.completed)
-        .text(part.counts.dropped)
-        .text(part.counts.queued)
-        .text(part.failed[0])
-        .text(part.failed[1]);
-    let [response, service, lag] = part.times;
+        .number(results.rates.intended)
+        .number(results.rates.offered)
+        .number(results.rates.completed)
+        .number(results.rates.received_bytes)
+        .text(results.counts.offered)
+        .text(results.counts.completed)
+        .text(results.counts.dropped)
+        .text(results.counts.queued)
+        .text(results.censored.in_flight)
+        .text(count_errors(&results.errors));
+    let response = &results.response_time;
     row.number(Some(response.mean).filter(|_| response.count > 0))
         .quantiles(response, &[0.5, 0.9, 0.99, 0.999, 1.0])
-        .quantiles(service, &[0.5, 0.99])
-        .quantiles(lag, &[0.5, 0.99])
+        .quantiles(&results.service_time, &[0.5, 0.99])
+        .quantiles(&results.dispatch_lag, &[0.5, 0.99])
 }
 
 /// Formats a run: one row for each load, arm, metric and arm that it is compared with. For a search for capacities, one

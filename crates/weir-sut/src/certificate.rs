@@ -102,7 +102,7 @@ impl KeyKind {
     }
 
     /// Parses a name without dashes, such as `p256` or `rsa4096`.
-    pub fn named(name: &str) -> Option<KeyKind> {
+    pub(crate) fn named(name: &str) -> Option<KeyKind> {
         Some(match name {
             "rsa2048" => KeyKind::Rsa2048,
             "rsa4096" => KeyKind::Rsa4096,

@@ -1,7 +1,7 @@
 //! Proxies under test: what all of them have in common. Each has a crate of its own (`weir-nginx` and its siblings) that
 //! implements [`Proxy`]; `weir-proxies` lists them.
 //!
-//! Steps for a proxy in this crate:
+//! Life of a proxy:
 //!
 //! 1. `weir_proxies::find` looks for the program and reads its version;
 //! 2. `Proxy::write` writes a configuration of weir's own, or a changed copy of the user's, into a prefix of its own

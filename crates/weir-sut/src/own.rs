@@ -1,7 +1,7 @@
 //! Copies of a user's configuration.
 //!
 //! `weir-configuration` reads the configuration, applies an arm's settings and makes a copy fit to run beside others.
-//! This module handles such a copy in this crate: it is written below the prefix and nowhere else, its changes are kept
+//! This module handles the copy: it is written below the prefix and nowhere else, its changes are kept
 //! as a diff of the user's own files, and messages of the proxy about the copy are rewritten to refer to these.
 
 use std::collections::BTreeMap;

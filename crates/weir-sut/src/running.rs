@@ -38,7 +38,7 @@ pub struct RunningProxy {
 
 impl RunningProxy {
     /// Takes charge of a process right after it was spawned.
-    pub fn new(child: Child, configuration: &Configuration, program: &Path) -> RunningProxy {
+    pub(crate) fn new(child: Child, configuration: &Configuration, program: &Path) -> RunningProxy {
         RunningProxy {
             kind: configuration.kind(),
             main: child.id(),

@@ -46,7 +46,7 @@ pub(crate) fn wanted<'a>(
 
 impl<'a> Task<'a> {
     /// Checks that the proxy can do the task, before anything is written.
-    pub fn check(&self) -> Result<(), SutError> {
+    pub(crate) fn check(&self) -> Result<(), SutError> {
         self.wanted()?;
         match self.site.role {
             // What a configuration of the user's serves is for that to say.

@@ -270,8 +270,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Finds a program on PATH, in the folders of system programs, or where weir's set-up puts programs that no package
-/// has.
+/// Returns the bypass's handle of a network namespace.
 fn namespace_of(network: &Network, bypass: &mut Bypass) -> Result<Namespace, BypassError> {
     network.within(|| bypass.namespace_of_this_thread()).expect("the namespace")
 }
@@ -285,6 +284,8 @@ fn envoy_address(address: SocketAddr) -> String {
     format!("{{ socket_address: {{ address: {ip}, port_value: {port} }} }}")
 }
 
+/// Finds a program on PATH, in the folders of system programs, or where weir's set-up puts programs that no package
+/// has.
 fn find_program(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());

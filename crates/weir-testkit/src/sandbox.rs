@@ -276,7 +276,7 @@ pub fn names_in(folder: &Path) -> Vec<String> {
 /// Returns processes that use a folder: their command line names it, or their working folder or an open file is below
 /// it. All are checked because a proxy that is started in its prefix with relative paths names no folder, and one that
 /// changes its folder still writes its logs.
-pub fn processes_in(folder: &Path) -> Vec<u32> {
+pub(crate) fn processes_in(folder: &Path) -> Vec<u32> {
     let this_process = std::process::id();
     fs::read_dir("/proc")
         .expect("/proc")

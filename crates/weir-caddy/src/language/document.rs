@@ -10,7 +10,7 @@ use weir_configuration::document::asked::{Document, Parts};
 use weir_configuration::document::find::{get, items};
 use weir_configuration::document::kept::check;
 use weir_configuration::document::listening::Listening;
-use weir_configuration::document::walk::Visit;
+use weir_configuration::document::visit_all;
 use weir_configuration::document::{Edits, Format, Pointer, Tree, set_in};
 use weir_configuration::place::socket;
 use weir_configuration::{ConfigurationError, Source, Surroundings};
@@ -78,7 +78,7 @@ fn handlers(document: &Json, name: &str) -> Vec<Pointer> {
     let mut handlers = Vec::new();
     for server in servers(document) {
         let routes = get(document, &server).unwrap_or(&Json::Null);
-        Visit::all(routes, &mut |at, value| {
+        visit_all(routes, &mut |at, value| {
             if value.get("handler").is_some_and(|handler| handler == name) {
                 handlers.push(server.join(at));
             }

@@ -5,7 +5,7 @@ use weir_configuration::asked::Request;
 use weir_configuration::document::Pointer;
 use weir_configuration::document::asked::Document;
 use weir_configuration::document::find::{get, items};
-use weir_configuration::document::walk::Visit;
+use weir_configuration::document::visit_all;
 use weir_configuration::replaced::Replacements;
 use weir_configuration::{PemLocation, RequestOutcome, ShownCertificate};
 use weir_model::record::ReplacedPart;
@@ -87,7 +87,7 @@ fn follow(
 /// Adds the values below a place that decide by the client's address.
 fn by_address(document: &Document<'_>, at: &Pointer, found: &mut Replacements<'_>) {
     let value = get(document.json, at).unwrap_or(&Json::Null);
-    Visit::all(value, &mut |inner, value| {
+    visit_all(value, &mut |inner, value| {
         let pointer = at.join(inner);
         let key = pointer.tokens().last().map_or("", String::as_str);
         let text = value.as_str().unwrap_or_default();

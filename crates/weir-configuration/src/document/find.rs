@@ -69,7 +69,7 @@ pub(super) enum Lookup<'n> {
 /// A value, and the collection that it is in with its index there.
 #[derive(Clone, Copy)]
 pub(super) struct NodePosition<'n> {
-    pub node: &'n Node,
+    pub(super) node: &'n Node,
     pub(super) holder: Option<(&'n Node, usize)>,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Finder<'n> {
 }
 
 impl<'n> Finder<'n> {
-    pub(crate) fn new(file: &'n SourceFile, tree: &'n Tree) -> Finder<'n> {
+    pub(super) fn new(file: &'n SourceFile, tree: &'n Tree) -> Finder<'n> {
         Finder { file, tree, crossed: BTreeMap::new() }
     }
 
@@ -90,7 +90,7 @@ impl<'n> Finder<'n> {
     ///
     /// # Errors
     /// Returns an error if the way leads through a value that is no collection, or past the end of a list.
-    pub(crate) fn find(&mut self, pointer: &Pointer) -> Result<Lookup<'n>, ConfigurationError> {
+    pub(super) fn find(&mut self, pointer: &Pointer) -> Result<Lookup<'n>, ConfigurationError> {
         let mut current = NodePosition { node: &self.tree.root, holder: None };
         for (steps, token) in pointer.tokens().iter().enumerate() {
             let node = self.enter(current.node);
@@ -144,7 +144,7 @@ impl<'n> Finder<'n> {
     ///
     /// # Errors
     /// Returns an error if a value is shared by an anchor and its aliases, and not all of them are to be changed.
-    pub(crate) fn check(&self) -> Result<(), ConfigurationError> {
+    pub(super) fn check(&self) -> Result<(), ConfigurationError> {
         for (anchor, places) in &self.crossed {
             let all = self.tree.references.get(anchor).copied().unwrap_or_default();
             if places.len() < all {

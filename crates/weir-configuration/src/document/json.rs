@@ -9,7 +9,7 @@ use crate::{ConfigurationError, SourceFile};
 /// # Errors
 /// Returns an error if the text is not JSON, with the reason and the position from serde_json, which also limits the
 /// depth to 128; or if it has too many values.
-pub(crate) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
+pub(super) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
     // Every value but the first comes behind one of these; some stand in texts.
     let mut before = file.text.bytes().enumerate();
     if let Some((at, _)) =

@@ -11,7 +11,7 @@ mod pointer;
 mod set;
 mod setter;
 mod tree;
-pub mod walk;
+mod walk;
 mod write;
 mod yaml;
 
@@ -22,6 +22,7 @@ pub use dialect::Dialect;
 pub use pointer::Pointer;
 pub use set::{Edit, Edits, set, set_in};
 pub use tree::{Format, Tree, Value, camel};
+pub use walk::visit_all;
 
 use serde_json::Value as Json;
 use weir_model::record::ReplacedRecord;

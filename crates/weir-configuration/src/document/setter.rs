@@ -20,7 +20,7 @@ pub(super) struct Setter<'n> {
 }
 
 impl<'n> Setter<'n> {
-    pub(crate) fn new(file: &'n SourceFile, tree: &'n Tree, format: Format) -> Setter<'n> {
+    pub(super) fn new(file: &'n SourceFile, tree: &'n Tree, format: Format) -> Setter<'n> {
         let layout = Layout {
             format,
             unit: unit(file, tree),
@@ -38,7 +38,7 @@ impl<'n> Setter<'n> {
     ///
     /// # Errors
     /// Returns an error if something is to be changed within a part that is to be replaced or taken out.
-    pub(crate) fn done(mut self, source: &Source) -> Result<Source, ConfigurationError> {
+    pub(super) fn done(mut self, source: &Source) -> Result<Source, ConfigurationError> {
         // Several ways can lead to one value, by aliases.
         let mut ranges = BTreeSet::new();
         self.splices.retain(|splice| {
@@ -84,7 +84,7 @@ impl<'n> Setter<'n> {
         self.end_of_line(self.file.text[..end].trim_end().len())
     }
 
-    pub(crate) fn replace(
+    pub(super) fn replace(
         &mut self,
         place: NodePosition<'_>,
         value: &Json,
@@ -147,7 +147,7 @@ impl<'n> Setter<'n> {
     }
 
     /// Writes entries into an object that does not have them, or items behind the last one of a list.
-    pub(crate) fn insert(
+    pub(super) fn insert(
         &mut self,
         place: NodePosition<'_>,
         values: &Map<String, Json>,
@@ -287,7 +287,7 @@ impl<'n> Setter<'n> {
     }
 
     /// Takes entries out of an object, or items out of a list.
-    pub(crate) fn remove(&mut self, holder: &Node, indices: &BTreeSet<usize>) {
+    pub(super) fn remove(&mut self, holder: &Node, indices: &BTreeSet<usize>) {
         let spans = parts(holder);
         let Some(kept) = (0..spans.len()).find(|index| !indices.contains(index)) else {
             return match (is_block(holder), &holder.value) {

@@ -229,7 +229,7 @@ fn collect(
 }
 
 /// Returns the value of a scalar without quotes by YAML's core schema, which includes JSON's.
-pub(crate) fn plain(text: &str) -> Json {
+pub(super) fn plain(text: &str) -> Json {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Json::Null,
         "true" | "True" | "TRUE" => Json::Bool(true),
@@ -243,7 +243,7 @@ pub(crate) fn plain(text: &str) -> Json {
 
 /// Returns the index of a key among entries. Envoy reads both spellings of its fields, `connect_timeout` and
 /// `connectTimeout`.
-pub(crate) fn position(entries: &[Entry], key: &str) -> Option<usize> {
+pub(super) fn position(entries: &[Entry], key: &str) -> Option<usize> {
     let exact = entries.iter().position(|entry| entry.key == key);
     exact.or_else(|| {
         let other_spelling = camel(key);

@@ -9,28 +9,23 @@ use super::pointer::Pointer;
 use super::tree::Tree;
 use crate::SourceFile;
 
-/// A visit of all values.
-pub struct Visit;
+/// Calls `visit` with each value and its pointer, outer values first.
+pub fn visit_all(value: &Json, visit: &mut dyn FnMut(&Pointer, &Json)) {
+    visit_below(&Pointer::default(), value, visit);
+}
 
-impl Visit {
-    /// Calls `tell` with each value and its pointer, outer values first.
-    pub fn all(value: &Json, tell: &mut dyn FnMut(&Pointer, &Json)) {
-        Visit::below(&Pointer::default(), value, tell);
-    }
-
-    fn below(at: &Pointer, value: &Json, tell: &mut dyn FnMut(&Pointer, &Json)) {
-        tell(at, value);
-        match value {
-            Json::Object(map) => {
-                map.iter().for_each(|(key, value)| Visit::below(&at.child(key), value, tell));
-            }
-            Json::Array(list) => {
-                list.iter()
-                    .enumerate()
-                    .for_each(|(index, value)| Visit::below(&at.child(index), value, tell));
-            }
-            _ => {}
+fn visit_below(at: &Pointer, value: &Json, visit: &mut dyn FnMut(&Pointer, &Json)) {
+    visit(at, value);
+    match value {
+        Json::Object(map) => {
+            map.iter().for_each(|(key, value)| visit_below(&at.child(key), value, visit));
         }
+        Json::Array(list) => {
+            list.iter()
+                .enumerate()
+                .for_each(|(index, value)| visit_below(&at.child(index), value, visit));
+        }
+        _ => {}
     }
 }
 

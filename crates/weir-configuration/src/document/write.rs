@@ -6,15 +6,15 @@ use super::tree::{Format, Style, plain};
 
 /// Style of a document's text.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Layout<'t> {
-    pub format: Format,
+pub(super) struct Layout<'t> {
+    pub(super) format: Format,
     /// One step of indentation.
-    pub unit: &'t str,
-    pub line_end: &'static str,
+    pub(super) unit: &'t str,
+    pub(super) line_end: &'static str,
     /// True if the document has more than one line.
     pub(super) many_lines: bool,
     /// True if keys and texts are in quotes even if they need none.
-    pub quotes: bool,
+    pub(super) quotes: bool,
     /// True if dashes of YAML's lists stand below the first letter of their key, and not further in.
     pub(super) dashes_at_key: bool,
     /// True if there are blanks inside of YAML's braces.
@@ -36,7 +36,7 @@ impl Layout<'_> {
     }
 
     /// Returns a value as JSON, on as many lines as the document would use, the first one not indented.
-    pub(crate) fn brackets(&self, value: &Json, indent: &str) -> String {
+    pub(super) fn brackets(&self, value: &Json, indent: &str) -> String {
         let inner = format!("{indent}{}", self.unit);
         let (open, items, close) = match value {
             Json::Object(map) if !map.is_empty() && self.many_lines => (
@@ -61,7 +61,7 @@ impl Layout<'_> {
     }
 
     /// Returns an entry in YAML's block style, the first line not indented.
-    pub(crate) fn entry(&self, key: &str, value: &Json, indent: &str) -> String {
+    pub(super) fn entry(&self, key: &str, value: &Json, indent: &str) -> String {
         format!("{}:{}", self.key(key), self.after_colon(value, indent))
     }
 
@@ -142,7 +142,7 @@ impl Layout<'_> {
     }
 
     /// Returns an item of a list in YAML's block style, to be written behind its dash, which is indented by `indent`.
-    pub(crate) fn item(&self, value: &Json, indent: &str) -> String {
+    pub(super) fn item(&self, value: &Json, indent: &str) -> String {
         match value {
             Json::Object(map) if !map.is_empty() => {
                 let inner = format!("{indent}  ");

@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 64;
 ///
 /// # Errors
 /// Returns an error if the text is not YAML, is empty, holds several documents, or has a key that is no text.
-pub(crate) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
+pub(super) fn parse(file: &SourceFile) -> Result<Node, ConfigurationError> {
     let mut options = Options::default();
     options.emit_comments = false;
     options.flow_nesting_limit = MAX_DEPTH;

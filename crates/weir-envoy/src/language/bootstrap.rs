@@ -9,7 +9,7 @@ use weir_configuration::document::asked::{Document, Parts};
 use weir_configuration::document::find::{field, get, is_constant, items, text};
 use weir_configuration::document::kept::check;
 use weir_configuration::document::listening::{Listening, leads};
-use weir_configuration::document::walk::Visit;
+use weir_configuration::document::visit_all;
 use weir_configuration::document::{Dialect as _, Edits, Pointer, Tree, set_in};
 use weir_configuration::place::socket;
 use weir_configuration::{ConfigurationError, Pem, Source, Surroundings};
@@ -440,7 +440,7 @@ impl Copy<'_> {
         let folder = self.surroundings.prefix.join("logs");
         let (mut logs, mut events) = (0, 0);
         let mut edits = Vec::new();
-        Visit::all(self.document, &mut |at, value| {
+        visit_all(self.document, &mut |at, value| {
             if is_of_type(value, "FileAccessLog") {
                 let path = folder.join(format!("access-{logs}.log"));
                 edits.push((at.child("path"), path.display().to_string()));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use serde_json::{Value as Json, json};
 use weir_configuration::document::find::{get, items};
 use weir_configuration::document::listening::Listening;
-use weir_configuration::document::walk::Visit;
+use weir_configuration::document::visit_all;
 use weir_configuration::document::{Edits, Pointer};
 
 use super::bootstrap::{UPSTREAM_HTTP, chains, kind};
@@ -49,7 +49,7 @@ pub(super) fn destinations(
     }
     let matcher = listener.at.child("filter_chain_matcher");
     let rules = get(document, &matcher).unwrap_or(&Json::Null);
-    Visit::all(rules, &mut |inner, _| {
+    visit_all(rules, &mut |inner, _| {
         let tree = matcher.join(inner);
         let ports = tree.join("/exact_match_map/map");
         let of_port = old.map(|old| ports.child(old));

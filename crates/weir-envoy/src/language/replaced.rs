@@ -8,7 +8,7 @@ use weir_configuration::answer::Answer;
 use weir_configuration::asked::Request;
 use weir_configuration::document::asked::Document;
 use weir_configuration::document::find::{get, is_true, items, text};
-use weir_configuration::document::walk::Visit;
+use weir_configuration::document::visit_all;
 use weir_configuration::document::{Pointer, camel};
 use weir_configuration::replaced::Replacements;
 use weir_model::record::ReplacedPart;
@@ -267,7 +267,7 @@ impl Search<'_, '_, '_> {
     fn service(&mut self, spot: &Pointer, at: &Pointer, name: &str, request: &Request<'_>) {
         let mut all = Vec::new();
         let value = get(self.json, at).unwrap_or(&Json::Null);
-        Visit::all(value, &mut |at, value| {
+        visit_all(value, &mut |at, value| {
             let key = at.tokens().last().map_or("", String::as_str);
             if matches!(key, "cluster" | "cluster_name" | "clusterName") {
                 all.extend(value.as_str().and_then(|name| named(self.json, name)));
@@ -287,7 +287,7 @@ impl Search<'_, '_, '_> {
     fn by_address(&mut self, at: &Pointer, name: &str) {
         let mut first = None;
         let value = get(self.json, at).unwrap_or(&Json::Null);
-        Visit::all(value, &mut |inner, value| {
+        visit_all(value, &mut |inner, value| {
             let tokens = inner.tokens();
             let is_by_itself = tokens.iter().any(|key| is_one_of(key, &BY_THEMSELVES));
             let key = tokens.last().map_or("", String::as_str);

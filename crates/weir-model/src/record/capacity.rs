@@ -57,7 +57,7 @@ pub struct ObservedRecord {
     pub seconds: f64,
 }
 
-/// Answer of a search for the capacity of an arm.
+/// Result of a finished search: the capacity of an arm, and why the search ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacityRecord {
@@ -68,7 +68,7 @@ pub struct CapacityRecord {
     pub end: CapacityEnd,
 }
 
-/// State of a search for the capacity of an arm within an objective. Rates are in requests per second.
+/// Capacity of an arm within an objective, as far as its search knows it. Rates are in requests per second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacityAnswer {
@@ -84,7 +84,7 @@ pub struct CapacityAnswer {
     pub decides: usize,
     /// Confidence of the interval, 0..1.
     pub confidence: f64,
-    /// Lower end of the interval; 0 if no rate held.
+    /// Lower end of the interval; 0 if no rate held. In findings, the search's last state if nothing is claimed.
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
@@ -219,6 +219,6 @@ mod texts {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Limit>, D::Error> {
         let texts = Vec::<String>::deserialize(from)?;
-        Limit::parse_all(&texts.join(",")).map_err(D::Error::custom)
+        texts.iter().map(|text| Limit::parse(text).map_err(D::Error::custom)).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use weir_kube::error::KubeError;
+use weir_kube::KubeError;
 use weir_kube::inner::Inner;
 
 use super::{ATTEMPTS, Entry, ForeignChange, NOTHING, PutBack, object};

@@ -1,9 +1,9 @@
 //! Access to a changed object: an object of the API server, or a setting of a node's kernel that is treated as one.
 
 use serde_json::Value;
-use weir_kube::error::KubeError;
+use weir_kube::KubeError;
+use weir_kube::ObjectRef;
 use weir_kube::inner::Inner;
-use weir_kube::object_ref::ObjectRef;
 
 use crate::node;
 

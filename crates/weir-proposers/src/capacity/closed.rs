@@ -3,15 +3,15 @@
 //! N connections that are always busy complete no more than N / D, D being the time that a request takes alone, and no
 //! more than the slowest part of the server does (asymptotic bounds: Denning & Buzen 1978, Computing Surveys 10). A
 //! loop with half as many connections shows which bound applies: under the first, it completes half as much. Busy
-//! connections alone do not show it: those of a saturated server are busy too. A loop with all connections again shows that
-//! it was not the machine that became slower or faster meanwhile.
+//! connections alone do not show it: those of a saturated server are busy too. A last loop with all connections shows
+//! whether the machine itself became slower or faster meanwhile.
 
 use weir_model::record::{SliceRecord, TrialRecord};
 
 use super::CLOSED;
 
-/// Number of blocks of the loop with half the connections, and of the one with all connections again.
-const HALF: u32 = 5;
+/// Number of blocks of each loop that checks the first one.
+const CHECK_BLOCKS: u32 = 5;
 /// Number of slices in a block.
 const SLICES: f64 = 2.0;
 /// Ratio of completed requests with twice as many connections, from which on connections count as the limit.
@@ -37,8 +37,9 @@ pub(crate) struct ClosedLoops {
     slices: Vec<SliceRecord>,
     used: Vec<f64>,
     failed: u64,
-    /// Slices of the loop with all connections, and of the one with half of them.
+    /// Slices of the loop with all connections.
     whole: Vec<SliceRecord>,
+    /// Slices of the loop with half the connections.
     half: Vec<SliceRecord>,
     /// Seconds of the completed loops.
     seconds: f64,
@@ -51,7 +52,7 @@ enum Step {
     /// Loop with half the connections.
     Half,
     /// Loop with all connections again, where half of them completed about half as much.
-    Again,
+    WholeAgain,
     /// Loop with twice the connections of the loop in `whole`.
     Twice,
 }
@@ -75,13 +76,13 @@ fn length_s(blocks: u32) -> f64 {
 
 /// Returns the seconds of all loops of an arm whose connections are not the limit.
 pub(crate) fn likely_s() -> f64 {
-    length_s(CLOSED.1 + HALF)
+    length_s(CLOSED.1 + CHECK_BLOCKS)
 }
 
 /// Returns the maximum seconds of all loops of an arm with `connections` connections that may be raised to `most`.
 pub(crate) fn most_s(connections: u32, most: Option<u32>) -> f64 {
     let times = most.unwrap_or(connections) / connections.max(1);
-    likely_s() + length_s(HALF) + f64::from(times.max(1).ilog2()) * length_s(CLOSED.1)
+    likely_s() + length_s(CHECK_BLOCKS) + f64::from(times.max(1).ilog2()) * length_s(CLOSED.1)
 }
 
 impl ClosedLoops {
@@ -104,8 +105,8 @@ impl ClosedLoops {
     pub(crate) fn wanted(&self) -> (u32, u32) {
         match self.step {
             Step::Whole => (self.connections, CLOSED.1),
-            Step::Half => (self.connections / 2, HALF),
-            Step::Again => (self.connections, HALF),
+            Step::Half => (self.connections / 2, CHECK_BLOCKS),
+            Step::WholeAgain => (self.connections, CHECK_BLOCKS),
             Step::Twice => (self.connections * 2, CLOSED.1),
         }
     }
@@ -145,12 +146,12 @@ impl ClosedLoops {
                 }
             }
             Step::Half if is_about_half(&slices, &self.whole) => {
-                (self.half, self.step) = (slices, Step::Again);
+                (self.half, self.step) = (slices, Step::WholeAgain);
                 None
             }
             Step::Half => Some(self.settled(false)),
-            Step::Again if is_about_half(&self.half, &slices) => self.raised(),
-            Step::Again => Some(self.settled(false)),
+            Step::WholeAgain if is_about_half(&self.half, &slices) => self.raised(),
+            Step::WholeAgain => Some(self.settled(false)),
             Step::Twice if is_refused => Some(self.settled(true)),
             Step::Twice => {
                 let times = rate(&slices) / rate(&self.whole);
@@ -241,8 +242,7 @@ mod tests {
             let settled = loop {
                 let (_, blocks) = loops.wanted();
                 let block = block(completed_in_loops[made], 0, 0);
-                let mut ended = (0..blocks).map(|_| loops.take(&block, 0.5));
-                if let Some(settled) = ended.by_ref().last().flatten() {
+                if let Some(settled) = (0..blocks).find_map(|_| loops.take(&block, 0.5)) {
                     break settled;
                 }
                 made += 1;
