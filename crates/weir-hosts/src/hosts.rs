@@ -412,11 +412,7 @@ mod tests {
             [("127.0.0.1:80", true), ("[::1]:80", true), ("192.0.2.7:80", false)]
         {
             let mut tested = study(vec![arm("stock", ArmRole::Baseline, &[])]);
-            tested.proxy.external = Some(ExternalSpec {
-                address: address.parse().unwrap(),
-                also: Vec::new(),
-                named: None,
-            });
+            tested.proxy.external = Some(ExternalSpec::at(address.parse().unwrap()));
             let shares_proxy = hosts.share_in(&tested, Role::Proxy, Role::Generator);
             assert_eq!(shares_proxy, expected, "{address}");
             assert!(hosts.share_in(&tested, Role::Origin, Role::Generator), "{address}");

@@ -356,6 +356,7 @@ impl<'a> Arms<'a> {
         let doors = Doors {
             clear: started.listen,
             also: external.map_or(&[], |external| &external.also),
+            requests: external.and_then(|external| external.requests.as_ref()),
             tls: match external {
                 // Its certificate is its own.
                 Some(_) => started.tls_listen.map(|door| (door, "")),

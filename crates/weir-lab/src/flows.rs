@@ -14,7 +14,7 @@ use weir_load::template::Files;
 use weir_load::{RequestSet, Trace};
 use weir_model::flow::{ArrivalsSpec, FlowSpec, SourceSpec};
 use weir_model::room;
-use weir_model::study::{LoadSpec, authority, server_name};
+use weir_model::study::{LoadSpec, OwnRequests, authority, server_name};
 use weir_model::tls::{TlsSpec, Trust};
 use weir_proposers::arrivals::{self, When};
 
@@ -27,6 +27,8 @@ pub(crate) struct Doors<'a> {
     pub(crate) clear: SocketAddr,
     /// Further addresses of the same arm.
     pub(crate) also: &'a [SocketAddr],
+    /// Requests of the arm that differ from those of the load.
+    pub(crate) requests: Option<&'a OwnRequests>,
     /// Address for requests over TLS, with the certificate presented there, PEM; the certificate is empty if the load
     /// says which to trust.
     pub(crate) tls: Option<(SocketAddr, &'a str)>,
@@ -132,9 +134,15 @@ impl<'a> Flows<'a> {
                     arm,
                     peer,
                     also: doors.also.to_vec(),
-                    host: authority(flow).to_owned(),
+                    host: match doors.requests {
+                        Some(own) => own.authority.clone(),
+                        None => authority(flow).to_owned(),
+                    },
                     trust: trust.to_owned(),
-                    spec: with_server_name(flow),
+                    spec: match doors.requests {
+                        Some(own) => with_own_requests(flow, own),
+                        None => with_server_name(flow),
+                    },
                     arrivals: when.arrivals.clone(),
                     every_ns: when.every_ns,
                     trace: *trace,
@@ -158,6 +166,32 @@ fn with_server_name(flow: &FlowSpec) -> FlowSpec {
         tls.server_name.get_or_insert_with(|| server_name(flow).to_owned());
     }
     spec
+}
+
+/// Returns a copy of a flow with the host and the target of one server. A server name that is not the flow's host was
+/// given for all servers.
+fn with_own_requests(flow: &FlowSpec, own: &OwnRequests) -> FlowSpec {
+    let mut spec = flow.clone();
+    let host = flow.host.as_deref().unwrap_or_default();
+    if let Some(tls) = &mut spec.tls
+        && tls.server_name.as_deref().is_none_or(|name| without_port(host) == name)
+    {
+        tls.server_name = Some(own.server_name.clone());
+    }
+    spec.host = Some(own.authority.clone());
+    if let Some(target) = &own.target {
+        spec.requests.iter_mut().for_each(|one| one.request.target.clone_from(target));
+    }
+    spec
+}
+
+/// Returns a host without the port behind it, and without the brackets of an IPv6 address.
+fn without_port(authority: &str) -> &str {
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.parse::<u16>().is_ok() => host,
+        _ => authority,
+    };
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// Returns the paths of the files that a client needs for TLS: the certificates that it trusts, its own certificate and
@@ -187,10 +221,41 @@ mod tests {
     fn jobs(load: &LoadSpec, tls: bool) -> Result<Vec<FlowJob>, LabError> {
         let addresses: Vec<_> = (1..=253).map(|last| Ipv4Addr::new(127, 0, 0, last)).collect();
         let [clear, secure, also] = [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
-        let doors = Doors { clear, also: &[also], tls: tls.then_some((secure, "PEM")), asked: &[] };
+        let doors = Doors {
+            clear,
+            also: &[also],
+            requests: None,
+            tls: tls.then_some((secure, "PEM")),
+            asked: &[],
+        };
         let from = From { addresses: &addresses, ports: 28_232 };
         let when: Vec<When> = load.flows().map(When::said).collect();
         Flows::read(load, None)?.of_arm(0, &when, doors, from)
+    }
+
+    #[test]
+    fn a_server_is_asked_by_its_own_name_and_target() {
+        let own = OwnRequests {
+            server_name: "new.example".to_owned(),
+            authority: "new.example:8443".to_owned(),
+            target: Some("/v2".to_owned()),
+        };
+        for (sni, expected) in
+            [(None, "new.example"), (Some("old.example"), "new.example"), (Some("all"), "all")]
+        {
+            let mut flow = make_load().main;
+            flow.host = Some("old.example:443".to_owned());
+            let server_name = sni.map(str::to_owned);
+            flow.tls = Some(TlsSpec { server_name, ..TlsSpec::default() });
+            let asked = with_own_requests(&flow, &own);
+            assert_eq!(asked.tls.unwrap().server_name.as_deref(), Some(expected), "{sni:?}");
+            assert_eq!(asked.host.as_deref(), Some("new.example:8443"));
+            assert!(asked.requests.iter().all(|one| one.request.target == "/v2"));
+        }
+        for (authority, host) in [("a", "a"), ("a:80", "a"), ("[::1]:80", "::1"), ("[::1]", "::1")]
+        {
+            assert_eq!(without_port(authority), host);
+        }
     }
 
     #[test]

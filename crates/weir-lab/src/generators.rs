@@ -231,7 +231,7 @@ fn whole(load: &LoadSpec, asked: &[FlowTarget], plan: &Plan) -> Result<LoadJob, 
     let when =
         plan.flows.iter().map(|flow| When { arrivals: flow.arrivals.clone(), every_ns: None });
     let any = SocketAddr::from(([0, 0, 0, 0], 0));
-    let doors = Doors { clear: any, also: &[], tls: Some((any, "")), asked: &[] };
+    let doors = Doors { clear: any, also: &[], requests: None, tls: Some((any, "")), asked: &[] };
     // The kernel's choice of addresses: they are the generators' own.
     let from = From { addresses: &[], ports: u64::MAX };
     let mut jobs = flows.of_arm(0, &when.collect::<Vec<_>>(), doors, from)?;

@@ -22,7 +22,7 @@ pub use asked::{AskSpec, HOST, RequestedSpec, authority, server_name};
 pub use ends::{SearchSpec, Until};
 pub use proxy::{
     BesideSpec, ControllerSpec, ExternalSpec, InstanceSpec, LauncherSpec, OwnConfiguration,
-    ProxyKind, ProxyRole, ProxySpec, SysctlMeans, no_server_at,
+    OwnRequests, ProxyKind, ProxyRole, ProxySpec, SysctlMeans, no_server_at,
 };
 pub use published::{GainOf, Published, PublishedGain, PublishedQuantile, PublishedTimes};
 pub use taken::{Reduction, TakenFrom};

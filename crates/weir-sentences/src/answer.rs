@@ -2,6 +2,7 @@
 
 mod matrix;
 mod proxies;
+mod servers;
 mod tail;
 
 use weir_analysis::findings::{
@@ -41,6 +42,9 @@ pub fn answer(study: &Study, findings: &Findings) -> String {
 /// Answers from the findings under each load. A second sentence warns if two equal arms came out as different.
 fn describe_loads(study: &Study, findings: &Findings) -> String {
     let Findings { inert, complete, .. } = findings;
+    if let Some(servers) = study.server_pair() {
+        return append_end(servers::describe_servers(study, findings, servers), *complete);
+    }
     let (metric, complete) = (study.objective.metric, *complete);
     let answering = findings.loads.iter().filter(|load| load.metrics.contains(&metric));
     let answering: Vec<&LoadFindings> = answering.filter(|load| load.blocks > 0).collect();
@@ -82,6 +86,13 @@ fn describe_load(
         .into_iter()
         .chain(comparisons)
         .chain(tail::describe_hidden_tail(study, load))
+        .collect();
+    format!("{under}{}", append_notes(study, load, sentences.join(" ")))
+}
+
+/// Appends what qualifies the figures of a load.
+fn append_notes(study: &Study, load: &LoadFindings, text: String) -> String {
+    let sentences: Vec<String> = std::iter::once(text)
         .chain(describe_unanswered(load))
         .chain(describe_changes(&load.phases))
         .chain(load.fresh.as_ref().map(describe_fresh_arms))
@@ -91,7 +102,7 @@ fn describe_load(
         .chain(load.rests.iter().map(describe_resting_arm))
         .chain(warn_about_equal_arms(study, load))
         .collect();
-    format!("{under}{}", sentences.join(" "))
+    sentences.join(" ")
 }
 
 /// Returns a sentence about the block after which the answer was known; `None` if that was the planned end.

@@ -52,7 +52,7 @@ pub use ready::{ReadyMade, studies};
 pub use remarks::remarks;
 pub use requests::parse_requests;
 pub use scale::{Scale, ScaleError};
-pub use server::{ServerSearch, UnseenLimit, check_timeout};
+pub use server::{NamedServer, ServerPair, ServerSearch, UnseenLimit, check_timeout};
 
 use check::{Checker, Fields};
 use room::Room;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Settings, Study};
+use super::{Arm, ArmRole, Settings, Study};
 
 /// The proxy under test, with its settings before any arm changes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +53,21 @@ impl Study {
     pub fn is_in_turn(&self) -> bool {
         let controlled = self.controlled();
         controlled.is_some_and(|(_, controller)| controller.beside.is_empty())
+    }
+}
+
+impl Study {
+    /// Returns both arms if the study compares one server that weir does not start with another, and nothing else.
+    pub fn server_pair(&self) -> Option<[&Arm; 2]> {
+        let [old, new] = &self.arms[..] else {
+            return None;
+        };
+        let is_server = |arm: &Arm| {
+            let proxy = self.proxy_of(arm);
+            proxy.kind == ProxyKind::External && proxy.controller.is_none()
+        };
+        let is_pair = new.role == ArmRole::Change && is_server(old) && is_server(new);
+        is_pair.then_some([old, new])
     }
 }
 
@@ -164,12 +179,28 @@ pub struct ExternalSpec {
     /// The user's name for the proxy if it is more than an address: a URL, or a name and a port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named: Option<String>,
+    /// Requests to it, where they differ from those of the loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<OwnRequests>,
+}
+
+/// Host and target of the requests to one server, in place of those of the loads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OwnRequests {
+    /// Server name in handshakes, without a port.
+    pub server_name: String,
+    /// Value of Host fields, with a port unless it is the usual one.
+    pub authority: String,
+    /// Target of the requests; `None`: those of the loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }
 
 impl ExternalSpec {
     /// Creates a proxy that is known by its address alone.
     pub fn at(address: SocketAddr) -> ExternalSpec {
-        ExternalSpec { address, also: Vec::new(), named: None }
+        ExternalSpec { address, also: Vec::new(), named: None, requests: None }
     }
 
     /// Iterates over all addresses, the first one first.

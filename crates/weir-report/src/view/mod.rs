@@ -20,6 +20,7 @@ mod matrix;
 mod pairs;
 mod phases;
 mod published;
+mod servers;
 mod setup;
 mod summary;
 mod surroundings;

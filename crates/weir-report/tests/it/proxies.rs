@@ -261,11 +261,7 @@ pub(crate) fn everything() -> Fixture {
     external.settings.clear();
     let proxy = external.proxy.as_mut().unwrap();
     proxy.kind = ProxyKind::External;
-    proxy.external = Some(ExternalSpec {
-        address: "192.0.2.7:80".parse().unwrap(),
-        also: Vec::new(),
-        named: None,
-    });
+    proxy.external = Some(ExternalSpec::at("192.0.2.7:80".parse().unwrap()));
     run.findings.loads[0].arms[4].cpu_per_request_ns = None;
     run
 }

@@ -9,6 +9,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weir_model::study::{ProxyKind, Until};
 
 mod capacity;
+mod compare;
 mod doctor;
 mod generate;
 mod kube;
@@ -17,6 +18,7 @@ mod patch;
 mod progress;
 
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
+pub(crate) use compare::CompareArgs;
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use generate::GenerateArgs;
 pub(crate) use kube::{
@@ -53,6 +55,8 @@ pub(crate) enum Command {
     Load(Box<LoadArgs>),
     /// Find how many requests per second a URL, or each arm of a study, carries within an objective.
     Capacity(Box<CapacityArgs>),
+    /// Compare two servers side by side: is the new one worse than the old one?
+    Compare(Box<CompareArgs>),
     /// Run a study: compare settings of a real proxy, side by side.
     Run(Box<RunArgs>),
     /// Write the report of a run again, in any format.
@@ -100,6 +104,7 @@ impl Command {
         let output = match &mut self {
             Command::Load(args) => &mut args.output,
             Command::Capacity(args) => &mut args.output,
+            Command::Compare(args) => &mut args.output,
             Command::Run(args) => &mut args.output,
             Command::Report(args) => &mut args.output,
             _ => return self,

@@ -12,6 +12,7 @@ use crate::terminal;
 
 mod agent;
 pub(crate) mod capacity;
+mod compare;
 pub(crate) mod config;
 mod confirm;
 mod doctor;
@@ -32,6 +33,7 @@ pub(crate) mod report;
 pub(crate) mod restore;
 mod rootless;
 mod run;
+mod server;
 mod studies;
 mod study;
 mod sysctl;
@@ -40,7 +42,10 @@ mod wait;
 
 /// Runs a command.
 pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
-    if matches!(command, Command::Run(_) | Command::Capacity(_) | Command::Agent) {
+    if matches!(
+        command,
+        Command::Run(_) | Command::Capacity(_) | Command::Compare(_) | Command::Agent
+    ) {
         weir_files::keep_to_oneself();
     }
     if prints(&command) {
@@ -60,6 +65,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
             ingress::resolve(&mut args.flow, &mut args.lab.pods, true, is_quiet)?;
             capacity::run(&args)
         }
+        Command::Compare(args) => compare::run(&args),
         Command::Origin(args) => origin::run(args),
         Command::Config(args) => config::run(&args),
         Command::Generate(args) => generate::run(args),
@@ -84,6 +90,7 @@ fn needs_networks(command: &Command) -> bool {
     match command {
         Command::Run(args) => is_here(&args.lab),
         Command::Capacity(args) => is_here(&args.lab),
+        Command::Compare(args) => is_here(&args.lab),
         Command::Agent => true,
         _ => false,
     }
@@ -99,6 +106,7 @@ fn prints(command: &Command) -> bool {
     match command {
         Command::Load(args) => args.output.is_none(),
         Command::Capacity(args) => args.output.is_none(),
+        Command::Compare(args) => args.output.is_none(),
         Command::Report(args) => args.output.is_none(),
         Command::Launch(_) | Command::TryUserNamespace | Command::Wait(_) => false,
         _ => true,

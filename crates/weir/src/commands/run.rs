@@ -20,7 +20,7 @@ use weir_report::{number, words};
 use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
-use crate::args::{self, LabArgs, RunArgs};
+use crate::args::{self, LabArgs, ReportFormat, RunArgs};
 use crate::commands::fail_if;
 use crate::commands::study::StudyFile;
 use crate::commands::{
@@ -109,7 +109,8 @@ fn finish_run(
     let summary = carry_out(options, read, reporter)
         .map_err(|error| Failure::of_run(error, Some(&options.folder)))?;
     let confirm = args.lab.confirm.then_some(options);
-    finish(&summary, confirm, args, conditions)
+    let shown = Shown { format: args.format, is_full: args.full, output: args.output.as_deref() };
+    finish(&summary, confirm, &shown, &args.lab, conditions)
 }
 
 /// Runs a study, or resumes the run in the folder of `options`, and sends events to `reporter`.
@@ -402,26 +403,37 @@ fn search_line(study: &Study) -> String {
     )
 }
 
-fn finish(
+/// Output at the end of a run.
+pub(super) struct Shown<'a> {
+    /// Format to write; `None`: a summary, or the whole report.
+    pub(super) format: Option<ReportFormat>,
+    pub(super) is_full: bool,
+    /// File to write to instead of standard output.
+    pub(super) output: Option<&'a Path>,
+}
+
+/// Shows what a run found, keeps its report, and judges the conditions.
+pub(super) fn finish(
     summary: &Summary,
     confirm: Option<&Options>,
-    args: &RunArgs,
+    shown: &Shown<'_>,
+    lab: &LabArgs,
     conditions: Option<&Conditions>,
 ) -> Result<ExitCode, Failure> {
-    let (run, findings) = confirm::read(summary, confirm, args.lab.progress.is_quiet())?;
-    match args.format {
+    let (run, findings) = confirm::read(summary, confirm, lab.progress.is_quiet())?;
+    match shown.format {
         None => {
             let next = next::of_run(&run, &findings);
-            report::show_and_keep(&run, &findings, args.full, next)?;
+            report::show_and_keep(&run, &findings, shown.is_full, next)?;
         }
         Some(format) => {
             let report_paths = report::keep_both(&run, &findings);
-            report::give(&run, &findings, format, args.output.as_deref())?;
+            report::give(&run, &findings, format, shown.output)?;
             let [page, markdown] = report_paths?;
             terminal::tell(&format!("Report: {page}\n        {markdown}\n"));
         }
     }
-    match interrupted(summary, confirm, &args.lab) {
+    match interrupted(summary, confirm, lab) {
         Some(rest) => {
             terminal::tell(&format!("\nInterrupted. Continue with: weir run {rest}\n"));
             Ok(ExitCode::from(INTERRUPTED))

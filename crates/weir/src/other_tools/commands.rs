@@ -6,9 +6,9 @@ use crate::failure::Failure;
 /// Names that somebody may try, weir's replacement, and the command to type.
 #[rustfmt::skip]
 const ROWS: [(&[&str], &str, &str); 4] = [
-    (&["compare", "diff", "vs"],
-     "`weir run` compares settings side by side, also servers that weir does not start (docs/study.md, `kind: external`)",
-     "weir studies lists ready-made studies, and weir run STUDY runs one"),
+    (&["diff", "vs"],
+     "`weir compare` compares two servers side by side, and `weir run` settings of a proxy",
+     "weir compare OLD_URL NEW_URL"),
     (&["tune", "optimize", "optimise"],
      "`weir doctor` says which settings limit a load, `weir run` which are better, and `weir patch` what to change",
      "begin with weir doctor, or with weir run STUDY"),
@@ -32,7 +32,7 @@ pub(super) fn refused(words: &[String]) -> Option<Failure> {
     if first == "run" && rest.iter().any(|word| is_url(word)) {
         let (_, instead, _) = ROWS[0];
         let message = format!("`weir run` takes a study, not URLs: {instead}");
-        return Some(Failure::input(message).hint(ROWS[2].2));
+        return Some(Failure::input(message).hint(ROWS[0].2));
     }
     let (_, instead, hint) = ROWS.iter().find(|(names, ..)| names.contains(&&**first))?;
     Some(Failure::input(format!("there is no `weir {first}`: {instead}")).hint(*hint))

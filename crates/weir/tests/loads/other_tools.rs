@@ -139,8 +139,8 @@ fn what_weir_does_not_have_is_answered_with_what_it_has() {
     let folder = tempfile::tempdir().expect("a folder");
     #[rustfmt::skip]
     let rows = [
-        ("run http://127.0.0.1:9/ http://127.0.0.1:10/", "`weir run` takes a study, not URLs", "weir capacity URL"),
-        ("compare http://127.0.0.1:9/ b", "there is no `weir compare`: `weir run` compares settings", "weir run STUDY"),
+        ("run http://127.0.0.1:9/ http://127.0.0.1:10/", "`weir run` takes a study, not URLs", "weir compare OLD_URL NEW_URL"),
+        ("vs http://127.0.0.1:9/ b", "there is no `weir vs`: `weir compare` compares two servers", "weir compare OLD_URL NEW_URL"),
         ("tune", "there is no `weir tune`: `weir doctor` says which settings limit a load", "weir doctor"),
         ("load --prometheus http://127.0.0.1:9/", "weir serves no metrics; --progress jsonl:FILE", "weir load --help"),
         ("run --prometheus", "weir serves no metrics; --progress jsonl:FILE", "weir run --help"),

@@ -2,6 +2,7 @@
 
 mod capacity;
 mod capacity_refused;
+mod compare;
 mod report;
 mod run;
 mod run_alone;

@@ -4,6 +4,7 @@ mod limits;
 mod matrix;
 pub(super) mod notes;
 mod proxies;
+mod servers;
 
 use weir_analysis::findings::Verdict::{self, Better, Equivalent, Inconclusive, Invalid, Worse};
 use weir_analysis::fixture::arm;
@@ -21,6 +22,7 @@ pub(super) fn rows() -> Vec<Row> {
         what_is_compared(),
         loads(),
         proxies::rows(),
+        servers::rows(),
         limits::rows(),
         matrix::rows(),
         notes::rows(),

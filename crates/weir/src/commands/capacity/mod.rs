@@ -18,7 +18,7 @@ use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
 use crate::commands::fail_if;
 use crate::commands::report::Length;
 use crate::commands::{
-    can_be_written, confirm, deliver, kube, next, public, report, run, study, time,
+    can_be_written, confirm, deliver, kube, next, public, report, run, server, study, time,
 };
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress::Reporter;
@@ -83,7 +83,7 @@ fn search_url(args: &CapacityArgs, options: Options) -> Result<Summary, Failure>
     let read = search.read;
     let options = Options { folder: run::folder(&args.lab, &read.study.name), ..options };
     run::carry_out(&options, Some(&read), reporter(args)?)
-        .map_err(|error| url::explained(error, &read.study, &options.folder))
+        .map_err(|error| server::explained(error, &read.study, &options.folder))
 }
 
 fn search_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {

@@ -1,22 +1,19 @@
 //! Conversion of a URL to a study: one arm that weir did not start, one load, and an objective.
 
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use weir_hosts::{Options, Role};
-use weir_lab::LabError;
 use weir_model::flow::FlowSpec;
 use weir_model::limit::Limit;
-use weir_model::quantity::{CpuSet, format_duration};
-use weir_model::study::{CpuRoles, Study};
+use weir_model::quantity::format_duration;
 use weir_study::{ServerSearch, UnseenLimit};
 
 use super::tuning::Tuning;
 use crate::args::{CapacityArgs, FlowArgs};
-use crate::commands::load::{self, Server};
+use crate::commands::load::Server;
 use crate::commands::study::StudyFile;
-use crate::commands::{flag, public, time};
+use crate::commands::{public, server, time};
 use crate::failure::Failure;
 use crate::names;
 
@@ -68,23 +65,14 @@ pub(super) fn search(args: &CapacityArgs, options: &Options) -> Result<Search, F
     let most_connections = args.flow.connections.is_none().then_some(MOST_CONNECTIONS);
     remarks.push(describe_requests(&server, most_connections));
     remarks.push(wrong_answers(&server.spec, args));
-    let cpus = choose_cpus(args, &server, options)?;
-    let mut study = ServerSearch {
-        url: server.url,
-        host: server.host,
-        authority: server.authority,
-        address: server.address,
-        also: server.also,
-        flow: server.spec,
-        limits,
-        cpus,
-        most_connections,
-    }
-    .study()
-    .map_err(unseen)?;
+    let cpus = server::choose_cpus(args.cpus.as_deref(), server.addresses(), options)?;
+    let mut study =
+        ServerSearch { flow: server.spec, server: server.named, limits, cpus, most_connections }
+            .study()
+            .map_err(unseen)?;
     tuning.apply(&mut study);
     remarks.extend(time::fit_search(&study)?);
-    let text = command_line();
+    let text = server::command_line();
     Ok(Search { read: StudyFile { study, text }, said: remarks })
 }
 
@@ -180,30 +168,6 @@ fn round_trip(peer: SocketAddr) -> std::io::Result<Duration> {
     Ok(shortest)
 }
 
-/// Returns the CPUs of the generator: the named ones, or all. `None` if the server needs some of them or generators are
-/// on other hosts.
-fn choose_cpus(
-    args: &CapacityArgs,
-    server: &Server,
-    options: &Options,
-) -> Result<Option<CpuRoles>, Failure> {
-    let is_own = server.addresses().any(|peer| weir_hosts::is_own(peer.ip()));
-    let is_here = options.places.sends_from_here();
-    let generator = match &args.cpus {
-        Some(text) => flag("--cpus", text.parse::<CpuSet>())?,
-        // The lab shares them out.
-        None if is_own || !is_here => return Ok(None),
-        None => cpus_of_this_host(options)?,
-    };
-    let server_cpus = if is_here { generator.clone() } else { cpus_of_this_host(options)? };
-    Ok(Some(CpuRoles { proxy: server_cpus.clone(), origin: server_cpus, generator }))
-}
-
-fn cpus_of_this_host(options: &Options) -> Result<CpuSet, Failure> {
-    let facts = weir_hosts::facts(options).map_err(|error| Failure::of_run(error, None))?;
-    Ok(facts.cpus)
-}
-
 fn objective(limits: &[Limit]) -> String {
     let texts: Vec<String> = limits.iter().map(Limit::to_string).collect();
     texts.join(", ")
@@ -219,7 +183,7 @@ fn describe_requests(server: &Server, most_connections: Option<u32>) -> String {
     };
     format!(
         "Asking {} at {}, over {connections} connections{more} (-c)",
-        server.url,
+        server.named.url,
         peers.join(", ")
     )
 }
@@ -233,45 +197,4 @@ fn wrong_answers(spec: &FlowSpec, args: &CapacityArgs) -> String {
         "an answer that is not as expected"
     };
     format!("An error is {right}, none within {timeout} (-T), or a connection that fails")
-}
-
-/// Returns the command line as a comment, to be kept in place of a study's text.
-fn command_line() -> String {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words = std::iter::once("weir").chain(words.iter().map(String::as_str));
-    let line = shlex::try_join(words).unwrap_or_else(|_| "weir capacity".to_owned());
-    format!("# {}\n", line.replace('\n', " "))
-}
-
-/// Converts an error of the run to a failure, in the words of `weir load` if the server did not answer as it should.
-pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failure {
-    let url = study
-        .proxy
-        .external
-        .as_ref()
-        .and_then(|external| external.named.as_deref())
-        .unwrap_or_default();
-    match error {
-        LabError::Unexpected { status, expected, .. } => {
-            let external = study.proxy.external.as_ref();
-            let (to, elsewhere) = external
-                .filter(|_| (300..400).contains(&status))
-                .map(|server| load::about_redirect(&study.loads[0].main, server.address, status))
-                .unwrap_or_default();
-            let message = format!(
-                "{url} answers with status {status}{to}, which is an error: {expected} is expected"
-            );
-            Failure::failed(message).hint(match status {
-                300..=399 => elsewhere,
-                100..=599 => format!("if that is right: -e status={status}"),
-                _ => "that is no status of HTTP (RFC 9110 section 15): is this the right server?"
-                    .to_owned(),
-            })
-        }
-        LabError::Answer { what, .. } => {
-            let hint = load::hint(&what).unwrap_or("is this the right server?");
-            Failure::failed(format!("{url}: {what}")).hint(hint)
-        }
-        error => Failure::of_run(error, Some(folder)),
-    }
 }

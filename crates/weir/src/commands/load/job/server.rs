@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use weir_model::flow::{FlowSpec, MAIN};
+use weir_study::NamedServer;
 
 use super::describe::describe_for_search;
 use super::flow;
@@ -12,16 +13,9 @@ use crate::failure::Failure;
 /// A flow, and the addresses of its server.
 pub(crate) struct Server {
     pub(crate) spec: FlowSpec,
-    /// The URL as it was typed.
-    pub(crate) url: String,
-    /// The URL's host, without a port.
-    pub(crate) host: String,
-    /// Host and port for the Host field.
-    pub(crate) authority: String,
-    /// First address of the server.
-    pub(crate) address: SocketAddr,
-    /// Further addresses of the server.
-    pub(crate) also: Vec<SocketAddr>,
+    pub(crate) named: NamedServer,
+    /// Target of the URL: path and query.
+    pub(crate) target: String,
 }
 
 impl Server {
@@ -48,16 +42,20 @@ impl Server {
         };
         Ok(Server {
             spec: described.spec,
-            url: url.text,
-            host: url.host,
-            authority: url.authority,
-            address: *address,
-            also: also.to_vec(),
+            target: url.target,
+            named: NamedServer {
+                url: url.text,
+                host: url.host,
+                authority: url.authority,
+                address: *address,
+                also: also.to_vec(),
+            },
         })
     }
 
     /// Returns all addresses of the server.
     pub(crate) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        std::iter::once(self.address).chain(self.also.iter().copied())
+        let NamedServer { address, also, .. } = &self.named;
+        std::iter::once(*address).chain(also.iter().copied())
     }
 }

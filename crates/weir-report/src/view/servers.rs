@@ -1,0 +1,84 @@
+//! Two servers that weir did not start, side by side: a row for each figure.
+
+use weir_analysis::findings::{ArmFindings, LoadFindings};
+use weir_model::study::Metric;
+
+use super::compare::compared;
+use super::load;
+use crate::input::ReportInput;
+use crate::number;
+use crate::tree::{Block, Cell, Column, Kind, Row, Table};
+
+/// Returns the table; `None` unless the study compares two servers.
+pub(super) fn table(input: &ReportInput<'_>) -> Option<Block> {
+    let study = &input.header.study;
+    let servers = study.server_pair()?;
+    let rows: Vec<Row> = load::single(input)
+        .filter(|load| load.is_usable())
+        .flat_map(|load| rows_of_load(input, load))
+        .collect();
+    let level = number::level(study.objective.confidence);
+    let columns = vec![
+        Column::new(&*servers[0].name),
+        Column::new(&*servers[1].name),
+        Column::new(format!("ratio ({level})")),
+        Column::left("verdict"),
+    ];
+    let caption: Vec<String> = servers
+        .iter()
+        .map(|arm| {
+            let external = study.proxy_of(arm).external.as_ref();
+            format!("{}: {}", arm.name, external.map(ToString::to_string).unwrap_or_default())
+        })
+        .collect();
+    let table = Table {
+        caption: caption.join("; "),
+        ..Table::new(Kind::Compare, "Comparison of two servers", "figure")
+    };
+    (!rows.is_empty()).then(|| Block::Table(table.columns(columns).rows(rows)))
+}
+
+/// Returns the rows of one load: the rate of a closed loop, or response times at a rate, and wrong answers.
+fn rows_of_load(input: &ReportInput<'_>, load: &LoadFindings) -> Vec<Row> {
+    let [old, new] = &load.arms[..] else {
+        return Vec::new();
+    };
+    let at = match load.rate_intended {
+        Some(rate) => format!(" at {}/s", number::rate(rate)),
+        None => ", closed loop".to_owned(),
+    };
+    let row = |metric, name| compared_row(input, load, metric, format!("{name}{at}"));
+    let mut rows = match load.rate_intended {
+        None => vec![row(Metric::Rate, "requests/s")],
+        Some(_) => {
+            let p90 = [old, new].map(|arm| quantile(arm, 1)).map(Cell::from);
+            vec![
+                row(Metric::ResponseP50, "p50"),
+                Row::new(format!("p90{at}"), p90),
+                row(Metric::ResponseP99, "p99"),
+            ]
+        }
+    };
+    let wrong = [old, new].map(|arm| Cell::from(number::percent(arm.unanswered)));
+    if old.unanswered > 0.0 || new.unanswered > 0.0 {
+        rows.push(Row::new(format!("wrong answers{at}"), wrong));
+    }
+    rows
+}
+
+/// Returns a row with both figures, their ratio and the verdict.
+fn compared_row(input: &ReportInput<'_>, load: &LoadFindings, metric: Metric, name: String) -> Row {
+    let arms = compared(input, load, metric);
+    let mut cells: Vec<Cell> = Vec::new();
+    if let [old, new] = &arms[..] {
+        let [figure, ..] = old.short();
+        cells.push(figure);
+        cells.extend(new.short());
+    }
+    Row::new(name, cells)
+}
+
+/// Returns a quantile of an arm's response time, by its place among those of [`ArmFindings::response_ns`].
+fn quantile(arm: &ArmFindings, place: usize) -> String {
+    number::quantiles(&arm.response_ns, arm.samples)[place].clone()
+}

@@ -1,0 +1,52 @@
+//! The answer of studies of two servers that weir did not start.
+
+use weir_analysis::findings::Verdict::{self, Better, Equivalent, Inconclusive, Invalid, Worse};
+use weir_analysis::fixture::arm;
+use weir_model::study::{ArmRole, ExternalSpec, Metric, ProxyKind};
+
+use super::Row;
+use crate::table::example::{Example, set_result};
+
+/// Returns the example of two servers whose comparison has this verdict and ratio.
+fn example(metric: Metric, verdict: Verdict, ratio: f64) -> Example {
+    let arms = vec![arm("old", ArmRole::Baseline, 0), arm("new", ArmRole::Change, 0)];
+    let mut example = Example::new(metric, arms);
+    example.study.proxy.kind = ProxyKind::External;
+    example.study.proxy.external = Some(ExternalSpec::at(([127, 0, 0, 1], 80).into()));
+    example.load().rate_intended = metric.response_quantile().map(|_| 20_000.0);
+    set_result(example.comparison("new"), verdict, ratio);
+    example
+}
+
+fn of(metric: Metric, verdict: Verdict, ratio: f64) -> String {
+    example(metric, verdict, ratio).answer()
+}
+
+fn of_idle_servers() -> String {
+    let mut example = example(Metric::Rate, Worse, 0.7);
+    example.load().idle = Some(super::notes::idle_load());
+    example.answer()
+}
+
+fn of_both_quantiles() -> String {
+    let mut example = example(Metric::ResponseP50, Equivalent, 1.0);
+    let mut tail = example.comparison("new").clone();
+    tail.metric = Metric::ResponseP99;
+    set_result(&mut tail, Worse, 1.4);
+    example.load().comparisons.push(tail);
+    example.answer()
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        ("A new server that carries less", of(Metric::Rate, Worse, 0.69)),
+        ("A new server that carries more", of(Metric::Rate, Better, 1.2)),
+        ("A new server that answers less, with nobody busy", of_idle_servers()),
+        ("A new server that carries as much", of(Metric::Rate, Equivalent, 1.0)),
+        ("A new server that may carry less", of(Metric::Rate, Inconclusive, 0.98)),
+        ("A new server without valid figures", of(Metric::Rate, Invalid, f64::NAN)),
+        ("A new server that answers nothing", of(Metric::Rate, Worse, 0.0)),
+        ("A new server with a longer tail", of_both_quantiles()),
+        ("A new server whose tail may be longer", of(Metric::ResponseP99, Inconclusive, 1.05)),
+    ]
+}

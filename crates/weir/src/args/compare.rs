@@ -1,0 +1,63 @@
+//! Arguments of `weir compare`.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::{FlowArgs, LabArgs, ReportFormat};
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    allow_negative_numbers = true,
+    mut_arg("url", |arg| arg.index(1).value_name("OLD_URL").required(true).help(
+        "URL of the server that is known, for example http://127.0.0.1:8080/",
+    )),
+    mut_arg("rate", |arg| arg.help(
+        "Rate at which response times are compared, requests per second [default: 60% of what the slower one completes \
+         in the closed loop, so that both carry it]",
+    )),
+    mut_arg("trace", |arg| arg.hide(true)),
+    mut_arg("trace_speed", |arg| arg.hide(true)),
+    mut_arg("requests", |arg| arg.hide(true)),
+    after_help = "Both servers get the same requests, in turns of a fraction of a second, so that whatever else happens \
+on the way happens to both. The options for requests, connections and TLS are those of `weir load`.
+
+Exit codes: 0 done, 1 failed (nobody listens, TLS fails, a wrong answer), or too little is known to judge --fail-if, 2 bad input, 3 a --fail-if condition is \
+true, 130 interrupted.
+
+docs/compare.md explains the answer, with examples."
+)]
+pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    pub(crate) flow: FlowArgs,
+
+    /// URL of the server that is compared with it
+    #[arg(index = 2, value_name = "NEW_URL")]
+    pub(crate) other: String,
+
+    /// Time for the whole comparison, such as 10m: the longer, the smaller the differences that can be shown
+    /// [default: about a minute]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) budget: Option<String>,
+
+    /// Exit with code 3 if this is true: 'worse', 'inconclusive', 'invalid', 'suspect', 'new p99 > 30ms',
+    /// 'errors > 0.1%', 'rate < 5000/s'; may be given many times
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) fail_if: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) lab: LabArgs,
+
+    /// Format to write at the end [default: a summary of one screen]; report.html and report.md are written to the
+    /// run's folder in any case
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ReportFormat>,
+
+    /// Print the whole report at the end, not its summary
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) full: bool,
+
+    /// Write it to a file instead of standard output
+    #[arg(short, long, value_name = "FILE", requires = "format")]
+    pub(crate) output: Option<PathBuf>,
+}

@@ -1,0 +1,102 @@
+//! `weir compare`: whether one server is worse than another, by the same requests at the same time.
+//!
+//! The two URLs become a study of two arms that weir did not start. The rest is a run like any other.
+
+use std::process::ExitCode;
+
+use weir_conditions::study::Conditions;
+use weir_hosts::Options;
+use weir_model::quantity::parse_rate;
+use weir_study::ServerPair;
+
+use crate::args::{CompareArgs, FlowArgs};
+use crate::commands::load::Server;
+use crate::commands::run::{self, Shown};
+use crate::commands::study::StudyFile;
+use crate::commands::{can_be_written, fail_if, flag, public, server, time};
+use crate::failure::Failure;
+use crate::progress::Reporter;
+use crate::terminal;
+
+pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    refuse_idle(args)?;
+    if let Some(path) = &args.output {
+        can_be_written(path)?;
+    }
+    let options = run::read_options(&args.lab)?;
+    let is_here = options.places.sends_from_here();
+    let rate = args.flow.rate.as_deref().map(|text| flag("-R", parse_rate(text))).transpose()?;
+    let open = |url: Option<&String>| {
+        let flow = FlowArgs { url: url.cloned(), rate: None, ..args.flow.clone() };
+        Server::of(&flow, is_here, |_, all| {
+            public::check_permission(all, args.lab.yes_this_is_mine)
+        })
+    };
+    let (old, new) = (open(args.flow.url.as_ref())?, open(Some(&args.other))?);
+    refuse_unlike(&old, &new)?;
+    let both = old.addresses().chain(new.addresses());
+    let cpus = server::choose_cpus(None, both, &options)?;
+    let is_of_url = args.flow.request_set.is_none();
+    let pair = ServerPair {
+        other_target: (is_of_url && old.target != new.target).then_some(new.target),
+        servers: [old.named, new.named],
+        flow: old.spec,
+        rate,
+        cpus,
+    };
+    let mut study = pair.study();
+    let conditions = Conditions::read(&args.fail_if, &study).map_err(fail_if::refused)?;
+    if let Some(text) = &args.budget {
+        study.budget = Some(time::budget(text)?);
+    }
+    let shortened = time::fit(&mut study, false)?;
+    if !args.lab.progress.is_quiet() {
+        shortened.iter().for_each(|line| terminal::tell(&format!("weir: {line}\n")));
+    }
+    let options = Options { folder: run::folder(&args.lab, &study.name), ..options };
+    let read = StudyFile { study, text: server::command_line() };
+    let reporter = Reporter::shown(args.lab.progress.word())?;
+    let summary = run::carry_out(&options, Some(&read), reporter)
+        .map_err(|error| server::explained(error, &read.study, &options.folder))?;
+    let shown = Shown { format: args.format, is_full: args.full, output: args.output.as_deref() };
+    run::finish(&summary, None, &shown, &args.lab, Some(&conditions))
+}
+
+/// Refuses options of a load or of a study that have no effect in a comparison of two URLs.
+fn refuse_idle(args: &CompareArgs) -> Result<(), Failure> {
+    let (flow, lab) = (&args.flow, &args.lab);
+    let of_study = "weir starts neither server; the option is for studies";
+    let all = [
+        (flow.to.is_some(), "--to", "each URL has its own server; give the addresses as URLs"),
+        (flow.trace.is_some(), "--trace", "a trace has its own rates"),
+        (flow.requests.is_some(), "-n", "the time decides; --budget is the time for all of it"),
+        (lab.confirm, "--confirm", "weir did not start the servers and cannot change them"),
+        (lab.allow_host_settings, "--allow-host-settings", of_study),
+        (lab.node_sysctls, "--node-sysctls", of_study),
+        (!lab.parameters.is_empty(), "--parameters", of_study),
+        (lab.where_time_goes, "--where-time-goes", of_study),
+    ];
+    match all.into_iter().find(|(is_given, ..)| *is_given) {
+        Some((_, option, why)) => Err(Failure::input(format!("{option}: {why}"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses two servers that cannot get the same load, and a server beside itself.
+fn refuse_unlike(old: &Server, new: &Server) -> Result<(), Failure> {
+    if old.spec.tls.is_some() != new.spec.tls.is_some() {
+        return Err(Failure::input(format!(
+            "{} and {}: one speaks TLS and the other does not, so a load cannot be the same for both",
+            old.named.url, new.named.url
+        ))
+        .hint("compare both over TLS, or both in clear"));
+    }
+    if (old.named.address, &old.named.authority, &old.target)
+        == (new.named.address, &new.named.authority, &new.target)
+    {
+        return Err(Failure::input(format!("{} is compared with itself", old.named.url)).hint(
+            "to see how much equal servers differ here, compare http://HOST/?1 with http://HOST/?2",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Tests of `weir compare` with real servers.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command};
+
+use rustix::process::Signal;
+use serde_json::Value;
+use weir_testkit::origin;
+use weir_testkit::program::{HasAll, flat, run, wait_until};
+use weir_testkit::sandbox::Sandbox;
+
+/// Two virtual servers of one nginx, each of which answers rightly only to its own name and target.
+struct TwoServers {
+    nginx: Child,
+    port: u16,
+}
+
+impl TwoServers {
+    fn start(folder: &Path) -> TwoServers {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("bound").port();
+        drop(free);
+        let server = |name: &str, target: &str| {
+            format!(
+                "server {{ listen {name}:{port}; server_name {name}; location / {{ return 404; }} \
+                 location = {target} {{ if ($http_host != \"{name}:{port}\") {{ return 421; }} return 200 hi; }} }}\n"
+            )
+        };
+        let text = format!(
+            "daemon off; master_process off; pid {0}/pid; error_log {0}/error.log;\nevents {{}}\n\
+             http {{ access_log off;\n{1}{2}}}\n",
+            folder.display(),
+            server("127.0.0.1", "/old"),
+            server("127.0.0.2", "/new"),
+        );
+        let main = folder.join("nginx.conf");
+        std::fs::write(&main, text).expect("own folder");
+        let nginx = Command::new("nginx").arg("-c").arg(&main).spawn().expect("nginx");
+        let servers = TwoServers { nginx, port };
+        wait_until("nginx listens", || {
+            std::net::TcpStream::connect(("127.0.0.2", servers.port)).is_ok()
+        });
+        servers
+    }
+}
+
+impl Drop for TwoServers {
+    fn drop(&mut self) {
+        let _ = self.nginx.kill();
+        let _ = self.nginx.wait();
+    }
+}
+
+#[test]
+fn each_server_is_asked_by_its_own_name_and_target() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.path("nginx");
+    std::fs::create_dir_all(&folder).expect("own folder");
+    let servers = TwoServers::start(&folder);
+    let port = servers.port;
+    let urls = format!("http://127.0.0.1:{port}/old http://127.0.0.2:{port}/new");
+    let line = format!("compare {urls} -c 4 --budget 30s --out run --format json");
+    let ended = sandbox.call(&line).with_code(0);
+    let document: Value = serde_json::from_str(&ended.stdout).expect("findings");
+    let loads = document["loads"].as_array().expect("loads");
+    assert_eq!(loads.len(), 2, "{document}");
+    for arm in loads.iter().flat_map(|load| load["arms"].as_array().expect("arms")) {
+        let (rate, wrong) = (&arm["rate_completed"], &arm["unanswered"]);
+        let is_right = rate.as_f64() > Some(0.0) && wrong.as_f64() < Some(0.5);
+        assert!(is_right, "{arm}");
+    }
+    let shown = sandbox.call("report run").with_code(0);
+    shown.stdout.has_all(&["requests/s, closed loop", "p50 at ", "p90 at ", "p99 at "]);
+}
+
+#[test]
+fn a_slower_server_is_worse_and_ends_with_code_3() {
+    let sandbox = Sandbox::new();
+    let (old, at_old) = origin::start("--delay 1ms --concurrency 1");
+    let (new, at_new) = origin::start("--delay 3ms --concurrency 1");
+    let line = format!(
+        "compare http://{at_old}/ http://{at_new}/ -c 4 --budget 30s --fail-if worse --out run"
+    );
+    let ended = sandbox.call(&line).with_code(3);
+    flat(&ended.stdout).has("new carries 0.");
+    for server in [old, new] {
+        server.signal(Signal::TERM);
+        server.end();
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let (server, at) = origin::start("");
+    for (line, what) in [
+        (format!("http://{at}/ https://{at}/"), "one speaks TLS and the other does not"),
+        (format!("http://{at}/ http://{at}/"), "is compared with itself"),
+        (format!("http://{at}/ http://{at}/b -n 100"), "-n: the time decides"),
+        (format!("http://{at}/ http://{at}/b --to {at}"), "--to: each URL has its own server"),
+        (format!("http://{at}/ http://{at}/b --confirm"), "--confirm: weir did not start"),
+        (format!("http://{at}/ http://203.0.113.5/"), "--yes-this-is-mine"),
+    ] {
+        let ended = run(&format!("compare {line}"));
+        assert_eq!(ended.code, Some(2), "{line}: {}", ended.stderr);
+        ended.stderr.has(what);
+    }
+    server.signal(Signal::TERM);
+    server.end();
+}
