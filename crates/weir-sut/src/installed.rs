@@ -7,7 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -163,6 +164,22 @@ pub fn command(program: &Path) -> Command {
 /// wait for a FIFO's other end, or have a million sites of ten lines.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Maximum time for a program to answer once the user wants weir to end.
+const PATIENCE_AT_THE_END: Duration = Duration::from_secs(2);
+
+/// Flag that is set when the user wants weir to end.
+static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Ends programs that do not answer once this flag is set. The first flag counts.
+pub fn end_programs_at(stop: &Arc<AtomicBool>) {
+    let _ = STOP.set(Arc::clone(stop));
+}
+
+/// Returns true if the user wants weir to end.
+pub fn is_stopped() -> bool {
+    STOP.get().is_some_and(|stop| stop.load(Ordering::Relaxed))
+}
+
 /// Maximum number of bytes read from each output of a program.
 const MOST: u64 = 128 << 20;
 
@@ -183,16 +200,17 @@ fn output_within(mut command: Command, patience: Duration) -> Result<Output, Sut
     let group = Pid::from_child(&child);
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (stdout, stderr) = (stdout.map(all_of), stderr.map(all_of));
-    let until = Instant::now() + patience;
+    let begun = Instant::now();
     let status = loop {
+        let patience = if is_stopped() { patience.min(PATIENCE_AT_THE_END) } else { patience };
         match child.try_wait().map_err(failed)? {
             Some(status) => break status,
-            None if Instant::now() < until => thread::sleep(POLL),
+            None if begun.elapsed() < patience => thread::sleep(POLL),
             None => {
                 // As long as it is not waited for, the group's number stays its own.
                 let _ = kill_process_group(group, Signal::KILL);
                 let _ = child.wait();
-                let words = format!("it has not ended after {} s", patience.as_secs());
+                let words = format!("it has not ended after {} s", begun.elapsed().as_secs());
                 return Err(failed(io::Error::new(io::ErrorKind::TimedOut, words)));
             }
         }

@@ -118,6 +118,7 @@ impl WorkFolder {
             *pid == std::process::id()
                 && fs::symlink_metadata(path)
                     .is_ok_and(|metadata| metadata.uid() == rustix::process::geteuid().as_raw())
+                && weir_files::only_ours(path).is_ok()
         });
         folders.into_iter().map(|(_, path)| path).collect()
     }
@@ -237,7 +238,8 @@ impl Owner {
     }
 }
 
-/// Returns true if a folder is this user's and its weir has certainly ended.
+/// Returns true if a folder is this user's and its weir has certainly ended. Whoever owns a folder above it could have
+/// put another in its place, whose notes name any process.
 fn is_abandoned(path: &Path) -> bool {
     // Not followed: a link of that name is nobody's work folder.
     let Ok(metadata) = fs::symlink_metadata(path) else {
@@ -247,7 +249,7 @@ fn is_abandoned(path: &Path) -> bool {
     let Ok(current) = Owner::this_process() else {
         return false;
     };
-    if !metadata.is_dir() || !is_own {
+    if !metadata.is_dir() || !is_own || weir_files::only_ours(path).is_err() {
         return false;
     }
     match Owner::of(path) {
@@ -362,5 +364,23 @@ mod tests {
 
     fn mode_of(path: &Path) -> u32 {
         fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    /// Whoever owns a folder above a work folder could put another in its place while it is swept.
+    #[test]
+    fn a_folder_that_others_could_replace_is_left_alone() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("weir-1-0123456789abcdef");
+        fs::create_dir(&folder).unwrap();
+        let mut gone = Owner::this_process().unwrap();
+        gone.process.start_ticks += 1;
+        fs::write(folder.join(OWNER_FILE), gone.to_text()).unwrap();
+        chown(parent.path(), Some(65_534), Some(65_534)).unwrap();
+        assert_eq!(WorkFolder::sweep_in(parent.path()), Vec::<PathBuf>::new());
+        chown(parent.path(), Some(0), Some(0)).unwrap();
+        assert_eq!(WorkFolder::sweep_in(parent.path()), [folder]);
     }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use weir_lab::{Blame, LabError};
 use weir_record::HEADER_FILE;
 use weir_report::secrets::visible;
+use weir_sut::installed::is_stopped;
 
 /// Exit code if the work failed although the input was right.
 pub(crate) const FAILED: u8 = 1;
@@ -71,7 +72,7 @@ impl Failure {
         let hint = error.hint();
         let begun = folder.filter(|folder| folder.join(HEADER_FILE).exists());
         let failure = match (error.blame(begun.is_some()), begun) {
-            _ if error.is_interruption() => Failure::interrupted(error),
+            _ if error.is_interruption() || is_stopped() => Failure::interrupted(error),
             (Blame::Input, _) => Failure::input(error),
             (Blame::Work, None) => Failure::failed(error),
             (Blame::Work, Some(folder)) => {

@@ -37,6 +37,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let (stop, is_ending) = (Arc::new(AtomicBool::new(false)), Arc::default());
     watch(&stop, &is_ending)
         .map_err(|error| Failure::failed(format!("cannot watch for signals: {error}")))?;
+    weir_sut::installed::end_programs_at(&stop);
     Ok(stop)
 }
 

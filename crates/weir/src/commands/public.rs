@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use weir_model::flow::{FlowSpec, LoadSpec};
-use weir_model::load::{Lifetime, Spacing};
+use weir_model::load::{Lifetime, Overflow, Spacing};
 use weir_model::study::{ExternalSpec, ProxySpec, Study};
 use weir_record::HEADER_FILE;
 
@@ -84,6 +84,11 @@ pub(super) fn permit(
         return check_permission([host], is_agreed);
     }
     for (flow, hosts) in flows {
+        // What a server has held up would come all at once afterwards.
+        let is_bounded = flow.limit.is_some_and(|limit| limit as f64 <= UNASKED);
+        if !hosts.is_empty() && flow.rate().is_some() && !is_bounded {
+            flow.overflow = Overflow::Drop;
+        }
         if !hosts.is_empty() && flow.lifetime != Lifetime::Request {
             let most = most_in_a_second(flow);
             let share = (UNASKED * most / sum).floor();
@@ -198,6 +203,8 @@ mod tests {
         for (mut flow, arms, expected) in rows {
             let described = format!("{flow:?} {arms:?}");
             assert_eq!(limit(&mut flow, arms).ok(), expected, "{described}");
+            let is_limited = expected.is_some() && !arms.contains(&"10.0.0.7:80");
+            assert!(!is_limited || flow.overflow == Overflow::Drop, "{described}");
             // Also of a run that goes on.
             assert_eq!(limit(&mut flow, arms).ok(), expected, "{described}");
         }

@@ -5,10 +5,11 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use weir_testkit::own::{User, study};
-use weir_testkit::program::{Ended, HasAll};
+use weir_testkit::program::{Ended, HasAll, wait_until};
 use weir_testkit::sandbox::{Sandbox, kill};
 
 const SITE: &str = "server {\n    listen 18080;\n    location / {\n        proxy_pass http://192.0.2.1;\n    \
@@ -228,6 +229,36 @@ fn a_run_does_not_go_on_with_files_that_have_changed() {
 }
 
 /// Checks that no file of the user's is changed, however a run ends.
+/// A proxy that checks a configuration waits for the other end of a pipe without end.
+#[test]
+fn a_program_that_waits_for_a_pipe_ends_with_its_weir() {
+    let sandbox = Sandbox::new();
+    let pipe = sandbox.path("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    let main = format!(
+        "defaults\n    mode http\n    timeout client 9s\n    timeout server 9s\n    timeout connect 9s\n    \
+         errorfile 503 {}\nfrontend f\n    bind 127.0.0.1:18080\n    default_backend b\nbackend b\n    \
+         server s 192.0.2.1:80\n",
+        pipe.display()
+    );
+    let user = User::new(&sandbox, &[("haproxy.cfg", &main)]);
+    let study = text("haproxy", &user.path("haproxy.cfg"), "", "maxconn: 5000");
+    let run = sandbox.run(&study);
+    let weir = run.pid();
+    wait_until("HAProxy checks it", || has_child(weir, "haproxy"));
+    // It has read the version and checks by now.
+    std::thread::sleep(Duration::from_secs(3));
+    run.signal(Signal::TERM);
+    run.end_within(Duration::from_secs(30)).with_code(130);
+    sandbox.assert_clean();
+}
+
+fn has_child(parent: u32, name: &str) -> bool {
+    let children = Command::new("pgrep").args(["-x", "-P", &parent.to_string(), name]).output();
+    !children.expect("pgrep").stdout.is_empty()
+}
+
 #[test]
 fn a_run_that_is_stopped_leaves_the_files_as_they_are() {
     for stopped in ["interrupted", "killed", "its proxy killed"] {
