@@ -54,7 +54,11 @@ pub(super) fn blocks(input: &ReportInput<'_>) -> Vec<Block> {
     }
     let limiters_of_load: Vec<LimiterFindings> =
         findings.limiters.iter().filter(|found| found.load == first.load).cloned().collect();
-    blocks.extend(limiters(&limiters_of_load, study, winner(&rows)));
+    let beside = match study.server_pair() {
+        Some([_, new]) => Some(new.name.as_str()),
+        None => winner(&rows),
+    };
+    blocks.extend(limiters(&limiters_of_load, study, beside));
     blocks
 }
 

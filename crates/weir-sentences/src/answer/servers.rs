@@ -15,16 +15,21 @@ pub(super) fn describe_servers(study: &Study, findings: &Findings, servers: [&Ar
             None => &[Metric::Rate][..],
             Some(_) => &[Metric::ResponseP50, Metric::ResponseP99],
         };
-        let clauses: Vec<String> = metrics
+        let comparisons: Vec<&Comparison> = metrics
             .iter()
             .filter_map(|metric| load.comparison(&servers[1].name, *metric))
-            .map(|comparison| describe_comparison(study, load, comparison, servers))
             .collect();
+        let clauses = if comparisons.iter().all(|one| one.verdict == Verdict::Invalid) {
+            format!("{} has no valid figures", servers[1].name)
+        } else {
+            let each = comparisons.iter().map(|one| describe_comparison(study, load, one, servers));
+            each.collect::<Vec<_>>().join(", and ")
+        };
         let text = match load.rate_intended {
             Some(rate) => {
-                format!("at {} {}", numbers::with_unit(rate, "requests/s"), clauses.join(", and "))
+                format!("at {} {}", numbers::with_unit(rate, "requests/s"), clauses)
             }
-            None => clauses.join(", and "),
+            None => clauses,
         };
         append_notes(study, load, format!("{}.", capitalize(study, &text)))
     });
