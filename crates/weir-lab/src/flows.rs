@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_server_is_asked_by_its_own_name_and_target() {
-        let own = OwnRequests {
+        let requests = OwnRequests {
             server_name: "new.example".to_owned(),
             authority: "new.example:8443".to_owned(),
             target: Some("/v2".to_owned()),
@@ -247,10 +247,10 @@ mod tests {
             flow.host = Some("old.example:443".to_owned());
             let server_name = sni.map(str::to_owned);
             flow.tls = Some(TlsSpec { server_name, ..TlsSpec::default() });
-            let asked = with_own_requests(&flow, &own);
-            assert_eq!(asked.tls.unwrap().server_name.as_deref(), Some(expected), "{sni:?}");
-            assert_eq!(asked.host.as_deref(), Some("new.example:8443"));
-            assert!(asked.requests.iter().all(|one| one.request.target == "/v2"));
+            let spec = with_own_requests(&flow, &requests);
+            assert_eq!(spec.tls.unwrap().server_name.as_deref(), Some(expected), "{sni:?}");
+            assert_eq!(spec.host.as_deref(), Some("new.example:8443"));
+            assert!(spec.requests.iter().all(|one| one.request.target == "/v2"));
         }
         for (authority, host) in [("a", "a"), ("a:80", "a"), ("[::1]:80", "::1"), ("[::1]", "::1")]
         {

@@ -366,7 +366,7 @@ mod tests {
         fs::metadata(path).unwrap().mode() & 0o777
     }
 
-    /// Whoever owns a folder above a work folder could put another in its place while it is swept.
+    /// The owner of a folder above a work folder could put another in its place while it is swept.
     #[test]
     fn a_folder_that_others_could_replace_is_left_alone() {
         if !rustix::process::geteuid().is_root() {
@@ -375,9 +375,9 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("weir-1-0123456789abcdef");
         fs::create_dir(&folder).unwrap();
-        let mut gone = Owner::this_process().unwrap();
-        gone.process.start_ticks += 1;
-        fs::write(folder.join(OWNER_FILE), gone.to_text()).unwrap();
+        let mut ended = Owner::this_process().unwrap();
+        ended.process.start_ticks += 1;
+        fs::write(folder.join(OWNER_FILE), ended.to_text()).unwrap();
         chown(parent.path(), Some(65_534), Some(65_534)).unwrap();
         assert_eq!(WorkFolder::sweep_in(parent.path()), Vec::<PathBuf>::new());
         chown(parent.path(), Some(0), Some(0)).unwrap();

@@ -38,7 +38,7 @@ pub struct Capacity {
     pub claimed: bool,
     /// Unit of the rates: [`UNIT`].
     pub unit: String,
-    /// What the search found, so far if it has not ended.
+    /// Answer of the search, so far if it has not ended.
     #[serde(flatten)]
     pub answer: CapacityAnswer,
     /// Reason why the search ended; `None` if it has not ended.

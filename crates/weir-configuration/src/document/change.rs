@@ -188,9 +188,11 @@ impl Row<'_> {
                         "write the object with the protocol in it, and the setting goes there",
                     )
                 })?;
-            let companions = companions.into_iter();
-            self.companions
-                .extend(companions.map(|(at, value)| Edit { at, value: Some(value.to_string()) }));
+            self.companions.extend(
+                companions
+                    .into_iter()
+                    .map(|(at, value)| Edit { at, value: Some(value.to_string()) }),
+            );
         } else if (context, at) == ("compressor", "/name") {
             return Err(self.wrong("would take an HTTP filter out".to_owned()).hint(
                 "take it out of a copy by hand, and compare the two with an arm of its own",

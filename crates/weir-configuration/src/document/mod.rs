@@ -107,9 +107,8 @@ pub fn certificates(
 
 /// Returns the place of a certificate's text, with a name for messages, from the value that says where it is.
 fn locate_pem(value: &Json, source: &Source) -> (String, PemLocation) {
-    let text = |name: &str| field(value, name).and_then(Json::as_str);
-    let inline = text("inline_string");
-    let path = text("filename").or(value.as_str());
+    let inline = field(value, "inline_string").and_then(Json::as_str);
+    let path = field(value, "filename").and_then(Json::as_str).or(value.as_str());
     if let Some(pem) = inline.or(path.filter(|text| text.starts_with("-----BEGIN"))) {
         return ("certificate".to_owned(), PemLocation::Text(pem.to_owned()));
     }

@@ -61,7 +61,7 @@ pub struct ObservedRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CapacityRecord {
-    /// What the search found.
+    /// Answer of the search.
     #[serde(flatten)]
     pub answer: CapacityAnswer,
     /// Reason why the search ended.

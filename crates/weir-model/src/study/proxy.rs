@@ -62,12 +62,11 @@ impl Study {
         let [old, new] = &self.arms[..] else {
             return None;
         };
-        let is_server = |arm: &Arm| {
+        let are_servers = [old, new].iter().all(|arm| {
             let proxy = self.proxy_of(arm);
             proxy.kind == ProxyKind::External && proxy.controller.is_none()
-        };
-        let is_pair = new.role == ArmRole::Change && is_server(old) && is_server(new);
-        is_pair.then_some([old, new])
+        });
+        (new.role == ArmRole::Change && are_servers).then_some([old, new])
     }
 }
 

@@ -238,14 +238,14 @@ mod tests {
             [([1000, 500, 1000], true), ([1000, 500, 500], false), ([1000, 900, 1000], false)]
         {
             let mut loops = ClosedLoops::new(10, None);
-            let mut made = 0;
+            let mut index = 0;
             let settled = loop {
                 let (_, blocks) = loops.wanted();
-                let block = block(completed_in_loops[made], 0, 0);
-                if let Some(settled) = (0..blocks).find_map(|_| loops.take(&block, 0.5)) {
+                let trial = block(completed_in_loops[index], 0, 0);
+                if let Some(settled) = (0..blocks).find_map(|_| loops.take(&trial, 0.5)) {
                     break settled;
                 }
-                made += 1;
+                index += 1;
             };
             assert_eq!(settled.are_the_limit, are_the_limit, "{completed_in_loops:?}");
         }

@@ -47,15 +47,14 @@ fn rows_of_load(input: &ReportInput<'_>, load: &LoadFindings) -> Vec<Row> {
         Some(rate) => format!(" at {}/s", number::rate(rate)),
         None => ", closed loop".to_owned(),
     };
-    let row = |metric, name| compared_row(input, load, metric, format!("{name}{at}"));
     let mut rows = match load.rate_intended {
-        None => vec![row(Metric::Rate, "requests/s")],
+        None => vec![compared_row(input, load, Metric::Rate, format!("requests/s{at}"))],
         Some(_) => {
             let p90 = [old, new].map(|arm| quantile(arm, 1)).map(Cell::from);
             vec![
-                row(Metric::ResponseP50, "p50"),
+                compared_row(input, load, Metric::ResponseP50, format!("p50{at}")),
                 Row::new(format!("p90{at}"), p90),
-                row(Metric::ResponseP99, "p99"),
+                compared_row(input, load, Metric::ResponseP99, format!("p99{at}")),
             ]
         }
     };

@@ -22,8 +22,9 @@ pub(super) fn describe_servers(study: &Study, findings: &Findings, servers: [&Ar
         let clauses = if comparisons.iter().all(|one| one.verdict == Verdict::Invalid) {
             format!("{} has no valid figures", servers[1].name)
         } else {
-            let each = comparisons.iter().map(|one| describe_comparison(study, load, one, servers));
-            each.collect::<Vec<_>>().join(", and ")
+            let sentences =
+                comparisons.iter().map(|one| describe_comparison(study, load, one, servers));
+            sentences.collect::<Vec<_>>().join(", and ")
         };
         let text = match load.rate_intended {
             Some(rate) => {

@@ -11,7 +11,7 @@ use weir_study::ServerPair;
 
 use crate::args::{CompareArgs, FlowArgs};
 use crate::commands::load::Server;
-use crate::commands::run::{self, Shown};
+use crate::commands::run::{self, EndOutput};
 use crate::commands::study::StudyFile;
 use crate::commands::{can_be_written, fail_if, flag, public, server, time};
 use crate::failure::Failure;
@@ -26,13 +26,8 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let options = run::read_options(&args.lab)?;
     let is_here = options.places.sends_from_here();
     let rate = args.flow.rate.as_deref().map(|text| flag("-R", parse_rate(text))).transpose()?;
-    let open = |url: Option<&String>| {
-        let flow = FlowArgs { url: url.cloned(), rate: None, ..args.flow.clone() };
-        Server::of(&flow, is_here, |_, all| {
-            public::check_permission(all, args.lab.yes_this_is_mine)
-        })
-    };
-    let (old, new) = (open(args.flow.url.as_ref())?, open(Some(&args.other))?);
+    let old = find_server(args, args.flow.url.as_ref(), is_here)?;
+    let new = find_server(args, Some(&args.other), is_here)?;
     refuse_unlike(&old, &new)?;
     let both = old.addresses().chain(new.addresses());
     let cpus = server::choose_cpus(None, both, &options)?;
@@ -58,8 +53,15 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let reporter = Reporter::shown(args.lab.progress.word())?;
     let summary = run::carry_out(&options, Some(&read), reporter)
         .map_err(|error| server::explained(error, &read.study, &options.folder))?;
-    let shown = Shown { format: args.format, is_full: args.full, output: args.output.as_deref() };
+    let shown =
+        EndOutput { format: args.format, is_full: args.full, output: args.output.as_deref() };
     run::finish(&summary, None, &shown, &args.lab, Some(&conditions))
+}
+
+/// Finds the server of a URL, checked as for a load.
+fn find_server(args: &CompareArgs, url: Option<&String>, is_here: bool) -> Result<Server, Failure> {
+    let flow = FlowArgs { url: url.cloned(), rate: None, ..args.flow.clone() };
+    Server::of(&flow, is_here, |_, all| public::check_permission(all, args.lab.yes_this_is_mine))
 }
 
 /// Refuses options of a load or of a study that have no effect in a comparison of two URLs.

@@ -109,7 +109,8 @@ fn finish_run(
     let summary = carry_out(options, read, reporter)
         .map_err(|error| Failure::of_run(error, Some(&options.folder)))?;
     let confirm = args.lab.confirm.then_some(options);
-    let shown = Shown { format: args.format, is_full: args.full, output: args.output.as_deref() };
+    let shown =
+        EndOutput { format: args.format, is_full: args.full, output: args.output.as_deref() };
     finish(&summary, confirm, &shown, &args.lab, conditions)
 }
 
@@ -404,7 +405,7 @@ fn search_line(study: &Study) -> String {
 }
 
 /// Output at the end of a run.
-pub(super) struct Shown<'a> {
+pub(super) struct EndOutput<'a> {
     /// Format to write; `None`: a summary, or the whole report.
     pub(super) format: Option<ReportFormat>,
     pub(super) is_full: bool,
@@ -416,7 +417,7 @@ pub(super) struct Shown<'a> {
 pub(super) fn finish(
     summary: &Summary,
     confirm: Option<&Options>,
-    shown: &Shown<'_>,
+    shown: &EndOutput<'_>,
     lab: &LabArgs,
     conditions: Option<&Conditions>,
 ) -> Result<ExitCode, Failure> {

@@ -21,18 +21,12 @@ impl TwoServers {
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = free.local_addr().expect("bound").port();
         drop(free);
-        let server = |name: &str, target: &str| {
-            format!(
-                "server {{ listen {name}:{port}; server_name {name}; location / {{ return 404; }} \
-                 location = {target} {{ if ($http_host != \"{name}:{port}\") {{ return 421; }} return 200 hi; }} }}\n"
-            )
-        };
         let text = format!(
             "daemon off; master_process off; pid {0}/pid; error_log {0}/error.log;\nevents {{}}\n\
              http {{ access_log off;\n{1}{2}}}\n",
             folder.display(),
-            server("127.0.0.1", "/old"),
-            server("127.0.0.2", "/new"),
+            virtual_server("127.0.0.1", port, "/old"),
+            virtual_server("127.0.0.2", port, "/new"),
         );
         let main = folder.join("nginx.conf");
         std::fs::write(&main, text).expect("own folder");
@@ -43,6 +37,14 @@ impl TwoServers {
         });
         servers
     }
+}
+
+/// Returns a server that answers rightly to its own name and to one target alone.
+fn virtual_server(name: &str, port: u16, target: &str) -> String {
+    format!(
+        "server {{ listen {name}:{port}; server_name {name}; location / {{ return 404; }} \
+                 location = {target} {{ if ($http_host != \"{name}:{port}\") {{ return 421; }} return 200 hi; }} }}\n"
+    )
 }
 
 impl Drop for TwoServers {

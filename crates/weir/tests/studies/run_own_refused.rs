@@ -234,8 +234,8 @@ fn a_run_does_not_go_on_with_files_that_have_changed() {
 fn a_program_that_waits_for_a_pipe_ends_with_its_weir() {
     let sandbox = Sandbox::new();
     let pipe = sandbox.path("pipe");
-    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
-    assert!(made.success());
+    let status = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(status.success());
     let main = format!(
         "defaults\n    mode http\n    timeout client 9s\n    timeout server 9s\n    timeout connect 9s\n    \
          errorfile 503 {}\nfrontend f\n    bind 127.0.0.1:18080\n    default_backend b\nbackend b\n    \

@@ -8,7 +8,7 @@ use super::Row;
 use crate::table::example::{Example, set_result};
 
 /// Returns the example of two servers whose comparison has this verdict and ratio.
-fn example(metric: Metric, verdict: Verdict, ratio: f64) -> Example {
+fn build_example(metric: Metric, verdict: Verdict, ratio: f64) -> Example {
     let arms = vec![arm("old", ArmRole::Baseline, 0), arm("new", ArmRole::Change, 0)];
     let mut example = Example::new(metric, arms);
     example.study.proxy.kind = ProxyKind::External;
@@ -19,17 +19,17 @@ fn example(metric: Metric, verdict: Verdict, ratio: f64) -> Example {
 }
 
 fn of(metric: Metric, verdict: Verdict, ratio: f64) -> String {
-    example(metric, verdict, ratio).answer()
+    build_example(metric, verdict, ratio).answer()
 }
 
 fn of_idle_servers() -> String {
-    let mut example = example(Metric::Rate, Worse, 0.7);
+    let mut example = build_example(Metric::Rate, Worse, 0.7);
     example.load().idle = Some(super::notes::idle_load());
     example.answer()
 }
 
 fn of_both_quantiles() -> String {
-    let mut example = example(Metric::ResponseP50, Equivalent, 1.0);
+    let mut example = build_example(Metric::ResponseP50, Equivalent, 1.0);
     let mut tail = example.comparison("new").clone();
     tail.metric = Metric::ResponseP99;
     set_result(&mut tail, Worse, 1.4);
