@@ -132,7 +132,7 @@ fn weir(through: &[&str], how: &str, kind: ProxyKind, parent: &Path) -> Command 
         }
     };
     command
-        .args(["--exact", "killed::is_a_weir_that_will_be_killed", "--nocapture"])
+        .args(["--exact", "programs::killed::is_a_weir_that_will_be_killed", "--nocapture"])
         .env(ROLE, format!("{how}:{}:{}", kind.name(), parent.display()))
         .stdout(Stdio::piped());
     command

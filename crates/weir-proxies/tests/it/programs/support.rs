@@ -27,10 +27,13 @@ pub(crate) fn kill(pid: u32) {
     kill_process(pid.expect("a process number"), Signal::KILL).expect("it is this test's");
 }
 
-/// A launcher that goes through this test executable: see `launch::becomes_the_program`.
+/// A launcher that goes through this test executable: see `programs::launch::becomes_the_program`.
 pub(crate) fn launcher() -> Launcher {
     let executable = std::env::current_exe().expect("a test knows its executable");
-    Launcher::through(executable, ["--exact", "launch::becomes_the_program", "--nocapture", "--"])
+    Launcher::through(
+        executable,
+        ["--exact", "programs::launch::becomes_the_program", "--nocapture", "--"],
+    )
 }
 
 /// Writes a script that can be executed.
