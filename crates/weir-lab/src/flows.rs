@@ -140,7 +140,7 @@ impl<'a> Flows<'a> {
                     },
                     trust: trust.to_owned(),
                     spec: match doors.requests {
-                        Some(own) => with_own_requests(flow, own),
+                        Some(own) => own.flow(flow),
                         None => with_server_name(flow),
                     },
                     arrivals: when.arrivals.clone(),
@@ -166,32 +166,6 @@ fn with_server_name(flow: &FlowSpec) -> FlowSpec {
         tls.server_name.get_or_insert_with(|| server_name(flow).to_owned());
     }
     spec
-}
-
-/// Returns a copy of a flow with the host and the target of one server. A server name that is not the flow's host was
-/// given for all servers.
-fn with_own_requests(flow: &FlowSpec, own: &OwnRequests) -> FlowSpec {
-    let mut spec = flow.clone();
-    let host = flow.host.as_deref().unwrap_or_default();
-    if let Some(tls) = &mut spec.tls
-        && tls.server_name.as_deref().is_none_or(|name| without_port(host) == name)
-    {
-        tls.server_name = Some(own.server_name.clone());
-    }
-    spec.host = Some(own.authority.clone());
-    if let Some(target) = &own.target {
-        spec.requests.iter_mut().for_each(|one| one.request.target.clone_from(target));
-    }
-    spec
-}
-
-/// Returns a host without the port behind it, and without the brackets of an IPv6 address.
-fn without_port(authority: &str) -> &str {
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if port.parse::<u16>().is_ok() => host,
-        _ => authority,
-    };
-    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 /// Returns the paths of the files that a client needs for TLS: the certificates that it trusts, its own certificate and
@@ -236,25 +210,22 @@ mod tests {
     #[test]
     fn a_server_is_asked_by_its_own_name_and_target() {
         let requests = OwnRequests {
-            server_name: "new.example".to_owned(),
+            server_name: Some("new.example".to_owned()),
             authority: "new.example:8443".to_owned(),
             target: Some("/v2".to_owned()),
         };
-        for (sni, expected) in
-            [(None, "new.example"), (Some("old.example"), "new.example"), (Some("all"), "all")]
-        {
-            let mut flow = make_load().main;
-            flow.host = Some("old.example:443".to_owned());
-            let server_name = sni.map(str::to_owned);
-            flow.tls = Some(TlsSpec { server_name, ..TlsSpec::default() });
-            let spec = with_own_requests(&flow, &requests);
-            assert_eq!(spec.tls.unwrap().server_name.as_deref(), Some(expected), "{sni:?}");
+        let mut flow = make_load().main;
+        flow.host = Some("old.example:443".to_owned());
+        flow.tls =
+            Some(TlsSpec { server_name: Some("old.example".to_owned()), ..TlsSpec::default() });
+        for (requests, expected) in [
+            (requests.clone(), "new.example"),
+            (OwnRequests { server_name: None, ..requests }, "old.example"),
+        ] {
+            let spec = requests.flow(&flow);
+            assert_eq!(spec.tls.unwrap().server_name.as_deref(), Some(expected));
             assert_eq!(spec.host.as_deref(), Some("new.example:8443"));
             assert!(spec.requests.iter().all(|one| one.request.target == "/v2"));
-        }
-        for (authority, host) in [("a", "a"), ("a:80", "a"), ("[::1]:80", "::1"), ("[::1]", "::1")]
-        {
-            assert_eq!(without_port(authority), host);
         }
     }
 

@@ -122,6 +122,7 @@ impl ServerPair {
     /// Makes the study: a closed loop for what both carry, and an open loop for their response times at one rate.
     pub fn study(self) -> Study {
         let [old, new] = self.servers;
+        let is_name_given = self.flow.tls.as_ref().is_some_and(|tls| tls.server_name.is_some());
         let flow = expecting(self.flow, &old);
         let open = FlowSpec {
             arrivals: self.rate.map_or(ArrivalsSpec::ShareOfSlowest(SHARE), ArrivalsSpec::Constant),
@@ -129,7 +130,7 @@ impl ServerPair {
         };
         let is_asked_alike = new.authority == old.authority && self.other_target.is_none();
         let requests = (!is_asked_alike).then(|| OwnRequests {
-            server_name: new.host.clone(),
+            server_name: (!is_name_given).then(|| new.host.clone()),
             authority: new.authority.clone(),
             target: self.other_target,
         });

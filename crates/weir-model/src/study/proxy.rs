@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Arm, ArmRole, Settings, Study};
+use crate::flow::FlowSpec;
 
 /// The proxy under test, with its settings before any arm changes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,13 +188,29 @@ pub struct ExternalSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnRequests {
-    /// Server name in handshakes, without a port.
-    pub server_name: String,
+    /// Server name in handshakes, without a port; `None`: that of the loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
     /// Value of Host fields, with a port unless it is the usual one.
     pub authority: String,
     /// Target of the requests; `None`: those of the loads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+}
+
+impl OwnRequests {
+    /// Returns a load's flow as it is sent to this server.
+    pub fn flow(&self, flow: &FlowSpec) -> FlowSpec {
+        let mut flow = flow.clone();
+        flow.host = Some(self.authority.clone());
+        if let (Some(tls), Some(name)) = (&mut flow.tls, &self.server_name) {
+            tls.server_name = Some(name.clone());
+        }
+        if let Some(target) = &self.target {
+            flow.requests.iter_mut().for_each(|one| one.request.target.clone_from(target));
+        }
+        flow
+    }
 }
 
 impl ExternalSpec {

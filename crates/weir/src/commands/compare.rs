@@ -72,6 +72,11 @@ fn refuse_idle(args: &CompareArgs) -> Result<(), Failure> {
         (flow.to.is_some(), "--to", "each URL has its own server; give the addresses as URLs"),
         (flow.trace.is_some(), "--trace", "a trace has its own rates"),
         (flow.requests.is_some(), "-n", "the time decides; --budget is the time for all of it"),
+        (
+            lab.pods.on.is_some(),
+            "--on",
+            "pods send to two servers by a study with `kind: external` (docs/study.md)",
+        ),
         (lab.confirm, "--confirm", "weir did not start the servers and cannot change them"),
         (lab.allow_host_settings, "--allow-host-settings", of_study),
         (lab.node_sysctls, "--node-sysctls", of_study),

@@ -45,18 +45,23 @@ pub(super) fn command_line() -> String {
 
 /// Converts an error of the run to a failure, in the words of `weir load` if the server did not answer as it should.
 pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failure {
-    let url = study
-        .proxy
-        .external
-        .as_ref()
-        .and_then(|external| external.named.as_deref())
-        .unwrap_or_default();
+    let external = match &error {
+        LabError::Unexpected { arm, .. } | LabError::Answer { arm, .. } => {
+            let arm = study.arms.iter().find(|one| one.name == *arm);
+            arm.and_then(|arm| study.proxy_of(arm).external.as_ref())
+        }
+        _ => None,
+    };
+    let url = external.and_then(|server| server.named.as_deref()).unwrap_or_default();
     match error {
         LabError::Unexpected { status, expected, .. } => {
-            let external = study.proxy.external.as_ref();
             let (to, elsewhere) = external
                 .filter(|_| (300..400).contains(&status))
-                .map(|server| load::about_redirect(&study.loads[0].main, server.address, status))
+                .map(|server| {
+                    let flow = &study.loads[0].main;
+                    let own = server.requests.as_ref().map(|own| own.flow(flow));
+                    load::about_redirect(own.as_ref().unwrap_or(flow), server.address, status)
+                })
                 .unwrap_or_default();
             let message = format!(
                 "{url} answers with status {status}{to}, which is an error: {expected} is expected"

@@ -72,6 +72,11 @@ fn each_server_is_asked_by_its_own_name_and_target() {
         let is_right = rate.as_f64() > Some(0.0) && wrong.as_f64() < Some(0.5);
         assert!(is_right, "{arm}");
     }
+    let ended = sandbox.call(&format!(
+        "compare http://127.0.0.1:{port}/old http://127.0.0.2:{port}/old -c 4 --out other"
+    ));
+    let named = format!("http://127.0.0.2:{port}/old answers with status 404");
+    ended.with_code(1).stderr.has(&named);
     let shown = sandbox.call("report run").with_code(0);
     shown.stdout.has_all(&["requests/s, closed loop", "p50 at ", "p90 at ", "p99 at "]);
 }
@@ -100,6 +105,10 @@ fn what_cannot_be_compared_is_refused() {
         (format!("http://{at}/ http://{at}/"), "is compared with itself"),
         (format!("http://{at}/ http://{at}/b -n 100"), "-n: the time decides"),
         (format!("http://{at}/ http://{at}/b --to {at}"), "--to: each URL has its own server"),
+        (
+            format!("http://{at}/ http://{at}/b --on kubernetes:none"),
+            "--on: pods send to two servers by a study",
+        ),
         (format!("http://{at}/ http://{at}/b --confirm"), "--confirm: weir did not start"),
         (format!("http://{at}/ http://203.0.113.5/"), "--yes-this-is-mine"),
     ] {
