@@ -11,7 +11,7 @@ use weir_record::Run;
 
 use crate::evidence::{Evidence, Overflows, evidence, of_generators};
 use crate::outcomes::{Answers, UNANSWERED, sum};
-use crate::validity::{Reason, Use, judge};
+use crate::validity::{LAG, Reason, Use, judge};
 use crate::{connections::is_with, counters};
 
 /// Approximate bytes that one receive brings: as many as loopback's segments carry.
@@ -124,6 +124,13 @@ impl<'a> Part<'a> {
             responses: self.responses,
         }
     }
+}
+
+/// Returns true if the generator was so late in `trials` that their response times are doubtful (rule `dispatch-lag`).
+pub fn is_generator_late(trials: &[&TrialRecord]) -> bool {
+    [typical_lag(0.5, trials, |times| times.p50), typical_lag(0.99, trials, |times| times.p99)]
+        .iter()
+        .any(|&(_, lag_ns, response_ns)| lag_ns as f64 > LAG * response_ns as f64)
 }
 
 /// Returns a quantile with its typical dispatch lag and response time.

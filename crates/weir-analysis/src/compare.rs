@@ -1,4 +1,4 @@
-//! Comparisons of arms, from blocks to verdicts: log ratios that may be taken for independent, and from them estimate,
+//! Comparisons of arms, from blocks to verdicts: relative differences that may be taken for independent, and from them estimate,
 //! interval, p, verdict and its reason.
 
 use weir_model::record::LookRecord;

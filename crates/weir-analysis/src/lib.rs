@@ -69,6 +69,7 @@ use crate::compare::Comparer;
 use crate::findings::{Findings, LoadFindings};
 use crate::idle::Idle;
 
+pub use crate::blocks::is_generator_late;
 pub use crate::counters::is_telling;
 pub use crate::load::load_validity;
 pub use crate::looks::decide;

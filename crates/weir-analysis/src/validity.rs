@@ -22,7 +22,7 @@ pub(crate) const BUSY: f64 = 0.80;
 /// Longest standstill of a generator's thread that is tolerated on a machine with other work, nanoseconds.
 const GAP_NS: f64 = 5e7;
 /// Lateness of the generator, of the response time, above which a figure is suspect.
-const LAG: f64 = 0.25;
+pub(crate) const LAG: f64 = 0.25;
 /// Limit just below 1 for a share of bytes: only all bytes together exceed it.
 const BYPASSED: f64 = 1.0 - f64::EPSILON;
 

@@ -13,7 +13,7 @@ use weir_sut::configuration::ADMIN_SOCKET;
 use weir_sut::route_match::RouteMatch;
 use weir_sut::{Site, SutError, admin};
 
-use super::{KIND, requests};
+use super::{KIND, request_log};
 
 /// Name of the context that is not part of the document: variables of the process.
 pub(super) const ENVIRONMENT: &str = "environment";
@@ -88,7 +88,7 @@ impl Sections {
             "routes": [{"handle": handlers}],
         });
         if site.request_log {
-            base["logs"] = requests::of_server();
+            base["logs"] = request_log::of_server();
         }
         let server = self.take("server", base);
         let mut tls = self.take("tls", json!({}));
@@ -126,7 +126,7 @@ impl Sections {
             "apps": {"http": app, "tls": tls},
         });
         if site.request_log {
-            root["logging"] = requests::logging();
+            root["logging"] = request_log::logging();
         }
         Ok(self.take("root", root))
     }

@@ -15,7 +15,7 @@ pub mod language;
 mod layout;
 mod log;
 mod own;
-mod requests;
+mod request_log;
 mod running;
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
-use weir_sut::installed::{Installed, Marks, word_behind};
+use weir_sut::installed::{Installed, ProxyProgram, word_behind};
 use weir_sut::proxy::{Started, check};
 use weir_sut::{
     Configuration, Effective, Language, LoggedRequest, Proxy, RunningProxy, SutError, Task, admin,
@@ -39,14 +39,14 @@ const FOLDERS: [(&str, &str); 3] =
     [("HOME", "temp"), ("XDG_CONFIG_HOME", "temp/config"), ("XDG_DATA_HOME", "temp/data")];
 
 /// Name, version and functions of Caddy.
-pub const MARKS: Marks = Marks {
+pub const PROGRAM: ProxyProgram = ProxyProgram {
     kind: KIND,
     names: &["caddy"],
     // `caddy version` says a number and not whose.
-    ask: "environ",
+    version_argument: "environ",
     version_of,
     install: "apt-get install caddy",
-    told: None,
+    read_report: None,
     running: &running::RUNNING,
     open: |installed| Ok(Arc::new(Caddy { installed })),
 };
@@ -107,7 +107,7 @@ impl Proxy for Caddy {
     }
 
     fn logged(&self, line: &str) -> Option<LoggedRequest> {
-        requests::parse(line)
+        request_log::parse(line)
     }
 
     /// Reads the answer to `GET /config/`; without a process, the file after `caddy validate` accepted it.

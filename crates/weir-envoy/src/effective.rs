@@ -91,7 +91,7 @@ fn options(words: &[String]) -> Value {
 
 /// Reads the configuration of an Envoy with a control plane, from its answers to `/config_dump` and, for its command
 /// line, `/server_info`.
-pub(super) fn told(
+pub(super) fn read_report(
     text: String,
     meeting: &RequestRoute,
     catalog: &Catalog,
@@ -103,7 +103,7 @@ pub(super) fn told(
                 .map_err(|error| unreadable("/config_dump", &format!("is no JSON: {error}")))?,
         );
     }
-    let document = super::told::document(&documents, meeting)
+    let document = super::reported::document(&documents, meeting)
         .map_err(|why| unreadable("/config_dump", why))?;
     let route_matches = vec![RouteMatch::at(meeting.at, meeting.is_secure)];
     Ok(read(&document, route_matches, catalog, None))

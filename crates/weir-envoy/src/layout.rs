@@ -9,7 +9,7 @@ use weir_sut::configuration::{ADMIN_SOCKET, Configuration};
 use weir_sut::{Site, SutError, Task};
 
 use super::document::{CLEAR, CLUSTER, ROUTER, TLS, UPSTREAM_HTTP, put_all};
-use super::{Envoy, own, requests};
+use super::{Envoy, own, request_log};
 
 /// Name of the configuration file; its extension tells Envoy the format.
 const FILE: &str = "envoy.json";
@@ -26,7 +26,7 @@ pub(super) fn write(envoy: &Envoy, task: &Task<'_>) -> Result<Configuration, Sut
     let document = layout.bootstrap(task.site, task.origin()?)?;
     let configuration = Configuration {
         arguments: if task.site.request_log {
-            [layout.arguments()?, requests::FLUSH.map(str::to_owned).to_vec()].concat()
+            [layout.arguments()?, request_log::FLUSH.map(str::to_owned).to_vec()].concat()
         } else {
             layout.arguments()?
         },
@@ -132,8 +132,8 @@ impl Layout<'_> {
         if is_logged {
             // Behind those of settings, which name the first.
             match manager.get_mut("access_log").and_then(Value::as_array_mut) {
-                Some(logs) => logs.push(requests::logger()),
-                None => manager["access_log"] = json!([requests::logger()]),
+                Some(logs) => logs.push(request_log::logger()),
+                None => manager["access_log"] = json!([request_log::logger()]),
             }
         }
         Ok(manager)

@@ -14,9 +14,9 @@ mod effective;
 pub mod language;
 mod layout;
 mod own;
-mod requests;
+mod reported;
+mod request_log;
 mod running;
-mod told;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
-use weir_sut::installed::{Installed, Marks};
+use weir_sut::installed::{Installed, ProxyProgram};
 use weir_sut::proxy::{Started, check};
 use weir_sut::{
     Configuration, Effective, Language, LoggedRequest, Proxy, RunningProxy, SutError, Task, admin,
@@ -34,13 +34,13 @@ use weir_sut::{
 const WARNING: &str = "[warning]";
 
 /// Name, version and functions of Envoy.
-pub const MARKS: Marks = Marks {
+pub const PROGRAM: ProxyProgram = ProxyProgram {
     kind: ProxyKind::Envoy,
     names: &["envoy"],
-    ask: "--version",
+    version_argument: "--version",
     version_of,
     install: "scripts/setup proxies, or see envoyproxy.io",
-    told: Some(effective::told),
+    read_report: Some(effective::read_report),
     running: &running::RUNNING,
     open: |installed| Ok(Arc::new(Envoy { installed })),
 };
@@ -101,7 +101,7 @@ impl Proxy for Envoy {
     }
 
     fn logged(&self, line: &str) -> Option<LoggedRequest> {
-        requests::parse(line)
+        request_log::parse(line)
     }
 
     fn effective(
@@ -172,9 +172,9 @@ mod tests {
             kind: ProxyKind::Envoy,
             program: "envoy".into(),
             version: "envoy/1.40.0".to_owned(),
-            said: String::new(),
+            version_output: String::new(),
         };
-        let proxy = (MARKS.open)(installed).unwrap();
+        let proxy = (PROGRAM.open)(installed).unwrap();
         let line = "[2026-11-21 19:43:18.799][27002][warning][main] [s.cc:1] no limit";
         assert_eq!(proxy.remarks(line), ["[warning][main] [s.cc:1] no limit"]);
         let none = proxy.remarks("[2026-11-21][1][info][main] x");

@@ -37,6 +37,8 @@ const OTHERS: u32 = 0o077;
 /// Maximum length in bytes of a file that is read whole; the limit is needed because a sparse file can claim any
 /// length.
 const LONGEST: u64 = 4 << 30;
+/// Maximum length in bytes of a file that people write or that describes something.
+const LONGEST_TEXT: u64 = 64 << 20;
 
 /// Sets the umask (umask(2)) so that only the user can access what this process and its children create, unless they
 /// change a mode after creation. This covers proxies too: they create logs even when they only check a configuration.
@@ -229,12 +231,24 @@ fn is_unread(error: &io::Error) -> bool {
 /// The path is a symbolic link in a folder that others may write, is not a regular file, or the file is longer than 4
 /// GiB; or the kernel refuses.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_up_to(path, LONGEST)
+}
+
+/// Reads a file as [`read`] does if it has at most 64 MiB: a study, a journal, checksums.
+///
+/// # Errors
+/// Same as [`read`], or the file is longer.
+pub fn read_text(path: &Path) -> io::Result<Vec<u8>> {
+    read_up_to(path, LONGEST_TEXT)
+}
+
+fn read_up_to(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
-    if file.metadata()?.len() > LONGEST {
-        return Err(io::Error::other(format!("it is longer than {LONGEST} bytes")));
+    if file.metadata()?.len() > longest {
+        return Err(io::Error::other(format!("it is longer than {longest} bytes")));
     }
     let mut bytes = Vec::new();
-    file.take(LONGEST).read_to_end(&mut bytes)?;
+    file.take(longest).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -355,6 +369,9 @@ mod tests {
         let endless = create(&folder.join("endless")).unwrap();
         endless.set_len(LONGEST + 1).unwrap();
         let refused = read(&folder.join("endless")).unwrap_err();
+        assert!(refused.to_string().contains("longer than"), "{refused}");
+        endless.set_len(LONGEST_TEXT + 1).unwrap();
+        let refused = read_text(&folder.join("endless")).unwrap_err();
         assert!(refused.to_string().contains("longer than"), "{refused}");
     }
 }

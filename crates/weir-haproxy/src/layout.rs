@@ -12,7 +12,7 @@ use weir_sut::configuration::{ADMIN_SOCKET, Configuration};
 use weir_sut::user::WorkerUser;
 use weir_sut::{Site, SutError, Task};
 
-use super::{Haproxy, own, requests};
+use super::{Haproxy, own, request_log};
 
 const FILE: &str = "haproxy.cfg";
 
@@ -109,7 +109,7 @@ impl Layout {
         });
         let has_log = self.of("defaults").any(|line| line.starts_with("log "));
         // Another log would have each line twice.
-        let log: Vec<String> = [requests::LOG, requests::FORMAT]
+        let log: Vec<String> = [request_log::LOG, request_log::FORMAT]
             .into_iter()
             .skip(usize::from(has_log))
             .map(str::to_owned)

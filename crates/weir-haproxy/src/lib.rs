@@ -14,7 +14,7 @@ mod effective;
 pub mod language;
 mod layout;
 mod own;
-mod requests;
+mod request_log;
 mod route;
 mod running;
 mod runtime;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
-use weir_sut::installed::{Installed, Marks, word_behind};
+use weir_sut::installed::{Installed, ProxyProgram, word_behind};
 use weir_sut::proxy::Started;
 use weir_sut::{
     Configuration, Effective, Language, LoggedRequest, Proxy, RunningProxy, SutError, Task, admin,
@@ -35,13 +35,13 @@ use weir_sut::{
 const MASTER_SOCKET: &str = "run/master.sock";
 
 /// Name, version and functions of HAProxy.
-pub const MARKS: Marks = Marks {
+pub const PROGRAM: ProxyProgram = ProxyProgram {
     kind: ProxyKind::Haproxy,
     names: &["haproxy"],
-    ask: "-v",
+    version_argument: "-v",
     version_of,
     install: "apt-get install haproxy",
-    told: None,
+    read_report: None,
     running: &running::RUNNING,
     open: |installed| Ok(Arc::new(Haproxy { installed })),
 };
@@ -95,7 +95,7 @@ impl Proxy for Haproxy {
     }
 
     fn logged(&self, line: &str) -> Option<LoggedRequest> {
-        requests::parse(line)
+        request_log::parse(line)
     }
 
     /// Reads the configuration, and what a running proxy reports about itself. HAProxy prints no configuration, so

@@ -13,7 +13,7 @@ use weir_sut::user::WorkerUser;
 use weir_sut::{Site, SutError, Task};
 
 use super::status::{CONFIGURATION, HIDDEN, STATUS};
-use super::{Httpd, requests};
+use super::{Httpd, request_log};
 
 const FILE: &str = "httpd.conf";
 
@@ -153,7 +153,7 @@ impl Layout<'_> {
         self.main(&mut text, site);
         self.context(&mut text, 0, "main");
         if site.request_log {
-            line(&mut text, 0, &requests::log());
+            line(&mut text, 0, &request_log::log());
         }
         self.section(&mut text, "IfModule !mpm_prefork_module", "threads");
         self.section(&mut text, "IfModule mpm_event_module", "event");

@@ -10,7 +10,7 @@
 mod configuration;
 mod effective;
 mod modules;
-mod requests;
+mod request_log;
 mod running;
 mod status;
 
@@ -21,7 +21,7 @@ use std::{fs, io};
 
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
-use weir_sut::installed::{Installed, Marks, word_behind};
+use weir_sut::installed::{Installed, ProxyProgram, word_behind};
 use weir_sut::proxy::Started;
 use weir_sut::{Configuration, Effective, LoggedRequest, Proxy, RunningProxy, SutError, Task};
 
@@ -31,14 +31,14 @@ use self::modules::Modules;
 const STARTED: &str = "resuming normal operations";
 
 /// Name, version and functions of Apache httpd.
-pub const MARKS: Marks = Marks {
+pub const PROGRAM: ProxyProgram = ProxyProgram {
     kind: ProxyKind::Httpd,
     // Debian's name first: on PATH, `httpd` may be another program's.
     names: &["apache2", "httpd"],
-    ask: "-v",
+    version_argument: "-v",
     version_of,
     install: "apt-get install apache2-bin",
-    told: None,
+    read_report: None,
     running: &running::RUNNING,
     open: |installed| {
         let modules = Modules::of(&installed.program)?;
@@ -109,7 +109,7 @@ impl Proxy for Httpd {
     }
 
     fn logged(&self, line: &str) -> Option<LoggedRequest> {
-        requests::parse(line)
+        request_log::parse(line)
     }
 
     /// Reads the configuration that a running httpd reports, or httpd's listing of the file.

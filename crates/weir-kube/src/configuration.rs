@@ -11,6 +11,9 @@ use weir_files::only_ours_file_named;
 
 use crate::error::KubeError;
 
+/// Maximum length of a configuration in bytes, with what it names.
+const LONGEST: u64 = 16 << 20;
+
 /// Returns the files of the user's configuration, KUBECONFIG or `~/.kube/config`, and all files that those name, as far
 /// as they can be read. None of them has been checked.
 pub fn configuration_files() -> Vec<PathBuf> {
@@ -61,7 +64,12 @@ pub(crate) fn check_named_files(
 fn must_be_ours(file: &Path) -> Result<(), KubeError> {
     only_ours_file_named(file).map_err(|why| {
         KubeError::NoConfiguration(format!("{why}: let nobody else write it (chmod go-w)"))
-    })
+    })?;
+    if fs::metadata(file).is_ok_and(|found| found.len() > LONGEST) {
+        let words = format!("{} is longer than {LONGEST} bytes", file.display());
+        return Err(KubeError::NoConfiguration(words));
+    }
+    Ok(())
 }
 
 fn own_files() -> Vec<PathBuf> {

@@ -341,10 +341,13 @@ impl Controlled {
         };
         let mut by_pod = BTreeMap::new();
         for (of, text) in printed {
-            let reading = weir_proxies::told(self.controller.proxy, text, &meeting, &self.catalog)
-                .map_err(|error| {
-                    LabError::Controller(format!("what {of} prints of its configuration: {error}"))
-                })?;
+            let reading =
+                weir_proxies::read_report(self.controller.proxy, text, &meeting, &self.catalog)
+                    .map_err(|error| {
+                        LabError::Controller(format!(
+                            "what {of} prints of its configuration: {error}"
+                        ))
+                    })?;
             let in_force =
                 InForce { levels: reading.levels, text: reading.text, objects: Vec::new() };
             by_pod.insert(of, in_force);

@@ -57,7 +57,7 @@ fn sum_header(folder: &Path) -> Result<String, LabError> {
 
 fn read_kept(folder: &Path, name: &str) -> Result<Vec<u8>, LabError> {
     let path = folder.join(name);
-    weir_files::read(&path)
+    weir_files::read_text(&path)
         .map_err(|error| LabError::from(RecordError::Io { action: "read", path, error }))
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn must_have_same_loads(header: &RunHeader, folder: &Path) -> Result<
 /// # Errors
 /// Some files have changed, or `file` cannot be read.
 pub(crate) fn must_be_as_before(file: &Path, sums: &str) -> Result<(), LabError> {
-    let before = match weir_files::read(file) {
+    let before = match weir_files::read_text(file) {
         Ok(before) => String::from_utf8_lossy(&before).into_owned(),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(unknown(file, &error)),

@@ -199,6 +199,8 @@ pub enum ArrivalsSpec {
     /// Open loop at a share (0..1) of the rate that the slowest arm completed in the first
     /// closed-loop load of the study: the same rate for all arms, and one that each can carry.
     ShareOfSlowest(f64),
+    /// Open loop at such a share, or at a half, a quarter or an eighth of it if the generator is not punctual at more.
+    UpToShareOfSlowest(f64),
     /// Open loop at a rate that changes; in a study, the rate restarts in every slice.
     Varied(Vec<Segment>),
     /// Open loop at recorded times; in a study, the recording restarts in every slice.
@@ -332,7 +334,9 @@ impl FlowSpec {
                 };
             }
             ArrivalsSpec::Varied(segments) => segments.clone(),
-            ArrivalsSpec::Constant(_) | ArrivalsSpec::ShareOfSlowest(_) => {
+            ArrivalsSpec::Constant(_)
+            | ArrivalsSpec::ShareOfSlowest(_)
+            | ArrivalsSpec::UpToShareOfSlowest(_) => {
                 let constant = rate.or(self.rate()).unwrap_or_default();
                 if self.spacing == Spacing::Even {
                     return Arrivals::Constant { rate: constant };

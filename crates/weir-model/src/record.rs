@@ -384,6 +384,9 @@ pub struct PilotRecord {
     pub wanted_ns: Option<u64>,
     /// Rate of the open loop in requests per second, if the study gave it as a share.
     pub rate: Option<f64>,
+    /// Higher rates that the pilot tried first, at which the generator was not punctual, requests per second.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late_rates: Vec<f64>,
     /// Residue of every arm; empty if the study gives the slice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residues: Vec<Residue>,

@@ -11,7 +11,7 @@ use weir_sut::configuration::{ADMIN_SOCKET, Configuration};
 use weir_sut::user::WorkerUser;
 use weir_sut::{Site, SutError, Task};
 
-use super::{Nginx, own, requests};
+use super::{Nginx, own, request_log};
 use crate::language;
 
 const FILE: &str = "nginx.conf";
@@ -119,14 +119,14 @@ impl Layout<'_> {
         // As Debian has it; without it nginx complains about Debian's list of media types.
         line(text, 1, "types_hash_max_size 2048");
         for (left_out, directive) in TEMP_PATHS {
-            if left_out.is_empty() || !self.nginx.installed.said.contains(left_out) {
+            if left_out.is_empty() || !self.nginx.installed.version_output.contains(left_out) {
                 let folder = directive.trim_end_matches("_temp_path");
                 line(text, 1, &format!("{directive} temp/{folder}"));
             }
         }
         self.context(text, "http", 1);
         if is_logged {
-            line(text, 1, requests::FORMAT);
+            line(text, 1, request_log::FORMAT);
         }
     }
 
@@ -149,7 +149,7 @@ impl Layout<'_> {
                 .filter(|text| text.starts_with("access_log "))
                 .filter(|text| *text != "access_log off")
                 .for_each(|log| line(text, 2, log));
-            line(text, 2, &requests::log());
+            line(text, 2, &request_log::log());
         }
         self.context(text, "server", 2);
         match site.role {
@@ -200,7 +200,7 @@ impl Nginx {
     fn media_types(&self) -> Option<String> {
         let configured = self
             .installed
-            .said
+            .version_output
             .split_ascii_whitespace()
             .find_map(|argument| argument.strip_prefix("--conf-path="));
         [

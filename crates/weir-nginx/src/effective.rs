@@ -347,7 +347,7 @@ mod tests {
                 host: host.to_owned(),
                 target: target.to_owned(),
             };
-            crate::MARKS.told.unwrap()(text.to_owned(), &meeting, &Catalog::builtin()).map(
+            crate::PROGRAM.read_report.unwrap()(text.to_owned(), &meeting, &Catalog::builtin()).map(
                 |effective| {
                     ["gzip", "proxy_buffering", "sendfile"].map(|id| effective.levels[id].clone())
                 },

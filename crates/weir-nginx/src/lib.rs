@@ -6,7 +6,7 @@ mod configuration;
 mod effective;
 pub mod language;
 mod own;
-mod requests;
+mod request_log;
 mod running;
 mod status;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
-use weir_sut::installed::{Installed, Marks, word_behind};
+use weir_sut::installed::{Installed, ProxyProgram, word_behind};
 use weir_sut::proxy::{Started, answer};
 use weir_sut::{
     Configuration, Effective, Language, LoggedRequest, Proxy, RunningProxy, SutError, Task, admin,
@@ -26,13 +26,13 @@ use crate::language::directives;
 use crate::language::syntax::SyntaxError;
 
 /// Name, version and functions of nginx.
-pub const MARKS: Marks = Marks {
+pub const PROGRAM: ProxyProgram = ProxyProgram {
     kind: ProxyKind::Nginx,
     names: &["nginx"],
-    ask: "-V",
+    version_argument: "-V",
     version_of,
     install: "apt-get install nginx-light",
-    told: Some(|text, meeting, catalog| {
+    read_report: Some(|text, meeting, catalog| {
         let route_match = own::match_route(&text, meeting)?;
         let tree = directives(&text)?;
         Ok(effective::read(text, &tree, vec![route_match], catalog, None))
@@ -56,7 +56,7 @@ pub(crate) struct Nginx {
 impl Nginx {
     /// Returns true if nginx was built with counters (ngx_http_stub_status_module).
     fn tells_status(&self) -> bool {
-        self.installed.said.contains("--with-http_stub_status_module")
+        self.installed.version_output.contains("--with-http_stub_status_module")
     }
 
     fn is_at_least(&self, wanted: [u32; 3]) -> bool {
@@ -119,7 +119,7 @@ impl Proxy for Nginx {
     }
 
     fn logged(&self, line: &str) -> Option<LoggedRequest> {
-        requests::parse(line)
+        request_log::parse(line)
     }
 
     /// Reads the output of `nginx -T`.
@@ -195,7 +195,7 @@ mod tests {
                 kind: ProxyKind::Nginx,
                 program: "nginx".into(),
                 version: version.to_owned(),
-                said: String::new(),
+                version_output: String::new(),
             };
             assert_eq!(Nginx { installed }.is_at_least([1, 19, 5]), expected, "{version}");
         }

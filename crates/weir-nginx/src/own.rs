@@ -83,7 +83,7 @@ impl Language for Nginx {
         source: &Source,
         ask: &AskSpec,
     ) -> Result<Vec<RequestOutcome>, ConfigurationError> {
-        asked(source, ask, &self.installed.said)
+        asked(source, ask, &self.installed.version_output)
     }
 
     fn replaced(
@@ -91,7 +91,7 @@ impl Language for Nginx {
         source: &Source,
         ask: &AskSpec,
     ) -> Result<Vec<ReplacedRecord>, ConfigurationError> {
-        replaced(source, ask, &self.installed.said)
+        replaced(source, ask, &self.installed.version_output)
     }
 
     fn certificates(
@@ -99,7 +99,7 @@ impl Language for Nginx {
         source: &Source,
         ask: &AskSpec,
     ) -> Result<Vec<ShownCertificate>, ConfigurationError> {
-        certificates(source, ask, &self.installed.said)
+        certificates(source, ask, &self.installed.version_output)
     }
 
     fn adapt(
@@ -107,7 +107,7 @@ impl Language for Nginx {
         source: &Source,
         surroundings: &Surroundings<'_>,
     ) -> Result<Source, ConfigurationError> {
-        adapt(source, surroundings, &self.installed.said)
+        adapt(source, surroundings, &self.installed.version_output)
     }
 }
 

@@ -147,7 +147,9 @@ fn flow_rate(
     blocks: &BlockSpec,
     slowest: Option<f64>,
 ) -> Result<Option<f64>, TraceError> {
-    if let ArrivalsSpec::ShareOfSlowest(share) = flow.arrivals {
+    if let ArrivalsSpec::ShareOfSlowest(share) | ArrivalsSpec::UpToShareOfSlowest(share) =
+        flow.arrivals
+    {
         // Whole requests per second read better, and nobody needs more.
         return Ok(slowest.map(|rate| (rate * share).round().max(1.0)));
     }

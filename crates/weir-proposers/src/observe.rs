@@ -76,6 +76,7 @@ impl Observe {
                     ArrivalsSpec::Closed
                         | ArrivalsSpec::Constant(_)
                         | ArrivalsSpec::ShareOfSlowest(_)
+                        | ArrivalsSpec::UpToShareOfSlowest(_)
                 );
                 let completed = history.completed(&load.name, &spec.name);
                 let low =

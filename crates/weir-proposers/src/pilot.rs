@@ -6,11 +6,14 @@
 //! on take CPU time from the next arm, for about twice as long as they would by themselves. Therefore all arms get a
 //! few slices each under the load. The chosen slice is the shortest whose unmeasured first part outlasts twice the
 //! residue of the slowest arm.
+//!
+//! The pilot also shows if the generator is punctual at the load's rate. Where it shares CPUs with the server it may not
+//! be, and response times would be about the generator. A rate that may fall is then tried again at half.
 
 use std::time::Duration;
 
-use weir_analysis::samples_wanted;
-use weir_model::record::Residue;
+use weir_analysis::{is_generator_late, samples_wanted};
+use weir_model::record::{Residue, TrialRecord};
 use weir_model::study::{LoadSpec, Metric, Study};
 
 use crate::cell::Block;
@@ -27,8 +30,29 @@ const SHARE: f64 = 0.05;
 /// Maximum number of blocks of a pilot: every arm has two slices in each.
 const MOST_BLOCKS: u32 = 4;
 
+/// Factor from a rate at which the generator is late to the next one.
+pub(crate) const FALL: f64 = 0.5;
+/// Maximum number of times that a rate falls.
+pub(crate) const MOST_FALLS: usize = 3;
+
 /// Unmeasured time for a residue, as a multiple of it.
 const OUTLASTS: u32 = 2;
+
+/// Measurements of a pilot.
+#[derive(Debug, Default)]
+pub(crate) struct Observed {
+    /// Residue of each arm.
+    pub residues: Vec<Residue>,
+    /// True if the generator was not punctual.
+    pub is_late: bool,
+}
+
+impl Observed {
+    pub(crate) fn in_blocks(blocks: &[Block]) -> Observed {
+        let trials: Vec<&TrialRecord> = blocks.iter().flatten().collect();
+        Observed { residues: find_residues(blocks), is_late: is_generator_late(&trials) }
+    }
+}
 
 /// Returns the number of blocks of the pilot for a load.
 pub(crate) fn blocks(study: &Study, load: &LoadSpec) -> u32 {
@@ -43,7 +67,7 @@ pub(crate) fn blocks(study: &Study, load: &LoadSpec) -> u32 {
 /// as long, the residue is half the time of that one, so that it too is over after `OUTLASTS` residues. The smallest
 /// value over the blocks counts, and no higher quantile, because passing hold-ups of the machine should not lengthen
 /// slices.
-pub(crate) fn find_residues(blocks: &[Block]) -> Vec<Residue> {
+fn find_residues(blocks: &[Block]) -> Vec<Residue> {
     let mut residues: Vec<Residue> = Vec::new();
     for trial in blocks.iter().flatten() {
         let times = match trial.service_time.count {

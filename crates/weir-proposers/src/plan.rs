@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use weir_model::flow::ArrivalsSpec;
 use weir_model::record::{LoadEndRecord, Phase, PilotRecord, Record, Residue};
 use weir_model::study::{LoadSpec, Study, Until};
 use weir_stats::SplitMix64;
@@ -29,6 +30,8 @@ pub struct Plan {
     /// Queued steps, which come before anything else.
     steps: VecDeque<Step>,
     stage: Stage,
+    /// Rates at which the pilot of the current load found the generator late, requests per second.
+    late_rates: Vec<f64>,
     /// Evaluates the results at a look.
     take_look: TakeLook,
     /// True if this session has measured something of the current load; its proxies are then renewed.
@@ -45,8 +48,8 @@ pub struct Plan {
 enum Stage {
     /// Nothing is proposed yet.
     Fresh,
-    /// A pilot was proposed, with these residues as its result.
-    Pilot(Vec<Residue>),
+    /// A pilot was proposed, with these measurements as its result.
+    Pilot(pilot::Observed),
     /// The cells were proposed, with these numbers of blocks planned for each load.
     Measured(Vec<u32>),
 }
@@ -60,6 +63,7 @@ impl Plan {
             groups: budget::group_loads(study).into(),
             steps: VecDeque::from([Step::Arms((0..study.arms.len()).collect())]),
             stage: Stage::Fresh,
+            late_rates: Vec::new(),
             take_look,
             is_begun: false,
             is_in_turn: false,
@@ -90,20 +94,33 @@ impl Plan {
             return self.choose(loads, history, slice, residues);
         }
         match std::mem::replace(&mut self.stage, Stage::Fresh) {
-            Stage::Pilot(residues) if !residues.is_empty() => {
+            Stage::Pilot(found) if found.is_late && self.can_fall(load) => {
+                self.late_rates.extend(self.rate(load, history));
+                self.try_load(load, history);
+            }
+            Stage::Pilot(found) if !found.residues.is_empty() => {
                 let discard = self.study.blocks.discard;
                 let least = pilot::least_slice(self.lowest_rate(load, history), discard);
-                let slice = pilot::choose(&residues, discard, least);
-                self.choose(loads, history, slice, residues);
+                let slice = pilot::choose(&found.residues, discard, least);
+                self.choose(loads, history, slice, found.residues);
             }
-            _ => {
-                self.stage = Stage::Pilot(Vec::new());
-                let begun = Announcement::PilotBegun { load: load.name.clone() };
-                let cell = self.pilot_cell(load, history);
-                self.steps.push_back(Step::Tell(begun));
-                self.steps.push_back(Step::Measure(Box::new(cell)));
-            }
+            _ => self.try_load(load, history),
         }
+    }
+
+    /// Queues a pilot.
+    fn try_load(&mut self, load: &LoadSpec, history: &History) {
+        self.stage = Stage::Pilot(pilot::Observed::default());
+        let begun = Announcement::PilotBegun { load: load.name.clone() };
+        let cell = self.pilot_cell(load, history);
+        self.steps.push_back(Step::Tell(begun));
+        self.steps.push_back(Step::Measure(Box::new(cell)));
+    }
+
+    /// Returns true if the load may be tried at a lower rate.
+    fn can_fall(&self, load: &LoadSpec) -> bool {
+        matches!(load.arrivals, ArrivalsSpec::UpToShareOfSlowest(_))
+            && self.late_rates.len() < pilot::MOST_FALLS
     }
 
     /// Queues the next steps for the loads that an arm has in one turn.
@@ -165,6 +182,7 @@ impl Plan {
                 slice_ns: slice.as_nanos() as u64,
                 wanted_ns: (slice < wanted).then_some(wanted.as_nanos() as u64),
                 rate: self.rate(load, history),
+                late_rates: self.late_rates.clone(),
                 residues: residues.clone(),
             };
             let is_told = was_tried && place == 0;
@@ -172,6 +190,7 @@ impl Plan {
             self.steps.push_back(Step::Record(Box::new(Record::Pilot(pilot))));
             self.steps.extend(announcement);
         }
+        self.late_rates.clear();
     }
 
     /// Proposes the cells that earlier sessions have left of loads, of which each group shares its trials; ends the
@@ -338,7 +357,12 @@ impl Plan {
         let first = self.study.loads.iter().find(|load| !load.is_open());
         let slowest = first.and_then(|first| history.slowest(&first.name));
         // A trace that cannot be read any more is an error where it is read to be sent.
-        arrivals::rate(load, &self.study.blocks, slowest).ok()?
+        let rate = arrivals::rate(load, &self.study.blocks, slowest).ok()??;
+        if matches!(load.arrivals, ArrivalsSpec::UpToShareOfSlowest(_)) {
+            let falls = self.late_rates.len() as i32;
+            return Some((rate * pilot::FALL.powi(falls)).round().max(1.0));
+        }
+        Some(rate)
     }
 }
 
@@ -373,8 +397,8 @@ impl Proposer for Plan {
     fn outcome(&mut self, outcome: Outcome) -> Result<(), MeasureError> {
         // A slice that is chosen by the figures of a dead proxy would be chosen in vain.
         outcome.end.checked()?;
-        if let Stage::Pilot(residues) = &mut self.stage {
-            *residues = pilot::find_residues(&outcome.blocks);
+        if let Stage::Pilot(observed) = &mut self.stage {
+            *observed = pilot::Observed::in_blocks(&outcome.blocks);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
-use weir_sut::installed::{self, Installed, Marks};
+use weir_sut::installed::{self, Installed, ProxyProgram};
 use weir_sut::observed::{ObservedProxy, Process};
 use weir_sut::{Effective, Proxy, RequestRoute, SutError};
 use {
@@ -19,13 +19,15 @@ use {
 ///
 /// # Errors
 /// The text cannot be read; or weir does not read texts of this kind of proxy.
-pub fn told(
+pub fn read_report(
     kind: ProxyKind,
     text: String,
     meeting: &RequestRoute,
     catalog: &Catalog,
 ) -> Result<Effective, SutError> {
-    let read = marks(kind).and_then(|marks| marks.told).ok_or(SutError::NotStartable { kind })?;
+    let read = program_of(kind)
+        .and_then(|program| program.read_report)
+        .ok_or(SutError::NotStartable { kind })?;
     read(text, meeting, catalog)
 }
 
@@ -35,7 +37,7 @@ pub fn told(
 /// # Errors
 /// [`SutError::NotFound`]; or the program is something else; or weir does not start this kind.
 pub fn find(kind: ProxyKind, executable: Option<&Path>) -> Result<Arc<dyn Proxy>, SutError> {
-    let program = marks(kind).ok_or(SutError::NotStartable { kind })?;
+    let program = program_of(kind).ok_or(SutError::NotStartable { kind })?;
     (program.open)(Installed::find(program, executable)?)
 }
 
@@ -44,31 +46,31 @@ pub fn find(kind: ProxyKind, executable: Option<&Path>) -> Result<Arc<dyn Proxy>
 /// # Errors
 /// [`SutError::NotFound`]; or weir does not start this kind.
 pub fn locate(kind: ProxyKind) -> Result<PathBuf, SutError> {
-    installed::locate(marks(kind).ok_or(SutError::NotStartable { kind })?, None)
+    installed::locate(program_of(kind).ok_or(SutError::NotStartable { kind })?, None)
 }
 
 /// Returns the proxy that these processes run and that listens at an address, without weir having started it; `None` if
 /// they run no known program.
 pub fn observe(processes: &[u32], address: SocketAddr) -> Option<ObservedProxy> {
     let process = Process::first(processes)?;
-    let running = marks(process.kind)?.running;
+    let running = program_of(process.kind)?.running;
     Some(ObservedProxy::of(&process, running, address))
 }
 
 /// Defines the properties of each proxy of weir's list, from the crate with its name.
-macro_rules! marks_by_kind {
+macro_rules! programs_by_kind {
     ($($variant:ident $name:ident $title:literal $files:literal;)*) => {
         /// Returns the properties of a kind of proxy; `None` for a kind that weir does not start.
-        fn marks(kind: ProxyKind) -> Option<&'static Marks> {
+        fn program_of(kind: ProxyKind) -> Option<&'static ProxyProgram> {
             match kind {
-                $(ProxyKind::$variant => Some(&$name::MARKS),)*
+                $(ProxyKind::$variant => Some(&$name::PROGRAM),)*
                 ProxyKind::External => None,
             }
         }
     };
 }
 
-weir_model::proxies!(marks_by_kind);
+weir_model::proxies!(programs_by_kind);
 
 #[cfg(test)]
 mod tests {
@@ -95,7 +97,7 @@ mod tests {
         ];
         let strangers = "|caddy.Version=|envoy version: none|Server version: Other/1.0|Apache/2.4";
         for kind in ProxyKind::started() {
-            let version_of = marks(kind).unwrap().version_of;
+            let version_of = program_of(kind).unwrap().version_of;
             for (of, words, version) in rows {
                 let expected = (of == kind).then_some(version);
                 assert_eq!(version_of(words).as_deref(), expected, "{kind:?}: {words}");

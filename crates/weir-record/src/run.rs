@@ -45,7 +45,7 @@ impl Run {
     pub fn read(dir: &Path) -> Result<Run, RecordError> {
         let header = read_header(dir)?;
         let study_path = dir.join(STUDY_FILE);
-        let study_text = weir_files::read(&study_path)
+        let study_text = weir_files::read_text(&study_path)
             .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(RecordError::io("read", &study_path))?;
 
@@ -286,7 +286,7 @@ pub fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
         format: String,
     }
     let path = dir.join(HEADER_FILE);
-    let text = match weir_files::read(&path) {
+    let text = match weir_files::read_text(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound && dir.is_dir() => {
             return Err(RecordError::NotARun(dir.to_owned()));

@@ -313,6 +313,8 @@ impl Default for Machine {
 pub struct Generator {
     /// Delay with which it sends requests that are due.
     pub lag: Distribution,
+    /// Rate above which it is late, requests per second, and the delay with which it sends then.
+    pub late_above: Option<(f64, Distribution)>,
     /// Times in which it sends nothing: (seconds of the world, length in seconds).
     pub held_up: Vec<(f64, f64)>,
     /// CPU time per request, nanoseconds.
@@ -323,10 +325,18 @@ pub struct Generator {
     pub apart_ns: u64,
 }
 
+impl Generator {
+    /// Returns the delay at a rate in requests per second.
+    pub(crate) fn lag_at(&self, rate: f64) -> Distribution {
+        self.late_above.filter(|(above, _)| rate > *above).map_or(self.lag, |(_, lag)| lag)
+    }
+}
+
 impl Default for Generator {
     fn default() -> Generator {
         Generator {
             lag: Distribution::Fixed(10e3),
+            late_above: None,
             held_up: Vec::new(),
             cpu_ns: 10e3,
             late_ns: 20_000,

@@ -230,12 +230,15 @@ impl World {
         let crowd = 1.0 + arm.model.crowding * other_arms;
         let factor = machine * crowd * arm.factor(at_ns) * memory.factor(time_wait.as_ref(), at_ns);
         let mut chance = arm.chance.clone();
+        let due: usize =
+            senders.iter().filter_map(|sender| sender.due.as_ref()).map(Vec::len).sum();
+        let rate = due as f64 / ((slice.end - slice.start) as f64 / 1e9);
         let mut play = Play {
             slice,
             origin_ns: self.origin_ns,
             arm: &arm.model,
             factor,
-            lag: generator.lag,
+            lag: generator.lag_at(rate),
             held_up: &generator.held_up,
             hold_ups: &hold_ups,
             senders,

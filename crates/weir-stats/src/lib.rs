@@ -1,6 +1,7 @@
 //! Intervals, exact tests, verdicts: pure functions that know no HTTP.
 //!
-//! A replicate here is one paired difference, for weir `ln(arm / against)` of one block. Machines that share their host
+//! A replicate here is one paired difference, for weir the relative difference of two arms in one block ([`relative`]),
+//! which for small ones is `ln(arm / against)`. Machines that share their host
 //! are noisy in bursts, so nothing assumes a normal distribution: estimates and intervals come from Walsh averages
 //! ([`walsh`]), their confidence and the p of the test from the exact distribution of the signed ranks when signs are
 //! flipped at random ([`signed_rank`]), and the spread from pairwise differences ([`spread`]). If both tails are far

@@ -64,7 +64,9 @@ fn read_rate(
     let Some(text) = check.text(node) else { return };
     // What is wrong with it leaves an open loop.
     base.arrivals = ArrivalsSpec::Constant(1.0);
-    let Some((percent, of)) = text.split_once('%') else {
+    let (may_fall, share) =
+        text.strip_prefix("up to ").map_or((false, &*text), |share| (true, share));
+    let Some((percent, of)) = share.split_once('%') else {
         // A rate that changes needs a slice, which is told with better words than of its length.
         match length_of_steps(&text) {
             Ok(_) => words.say(Key::Rate, text, node),
@@ -79,11 +81,15 @@ fn read_rate(
     let share = fraction(&format!("{percent}%")).filter(|share| *share > 0.0 && *share <= 1.0);
     let Some(share) = share.filter(|_| of.trim() == "of slowest") else {
         check.error(node.span.clone(), format!("`{}` is not a rate", short(&text))).hint(
-            "write `60% of slowest`, from above 0 % to 100 %, or requests per second such as 5000",
+            "write `60% of slowest` or `up to 60% of slowest`, from above 0 % to 100 %, or requests per second such as 5000",
         );
         return;
     };
-    base.arrivals = ArrivalsSpec::ShareOfSlowest(share);
+    base.arrivals = if may_fall {
+        ArrivalsSpec::UpToShareOfSlowest(share)
+    } else {
+        ArrivalsSpec::ShareOfSlowest(share)
+    };
     if !slices.closed_before {
         check
             .error(node.span.clone(), "no closed load comes before this one")

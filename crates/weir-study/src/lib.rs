@@ -25,7 +25,6 @@ mod launchers;
 mod load;
 mod machine;
 mod matrix;
-mod plan;
 mod programs;
 mod proxy;
 mod published;
@@ -34,6 +33,7 @@ mod remarks;
 mod requests;
 mod room;
 mod scale;
+mod sections;
 mod server;
 mod tls;
 mod tree;
@@ -139,20 +139,20 @@ fn study(
     let question = fields.required("question", check).and_then(|node| check.text(node));
     let proxy =
         fields.required("proxy", check).and_then(|node| proxy::read(node, catalog, context, check));
-    let origin = plan::origin(fields.get("origin"), check);
-    let blocks = plan::blocks(fields.get("blocks"), check);
-    let network = plan::network(fields.get("network"), origin.address.is_some(), check);
+    let origin = sections::origin(fields.get("origin"), check);
+    let blocks = sections::blocks(fields.get("blocks"), check);
+    let network = sections::network(fields.get("network"), origin.address.is_some(), check);
     let loads = load::read(fields.required("loads", check), &blocks, scale, check);
     let (objective, capacity, search) =
-        plan::objective(fields.get("objective"), &loads.drafts, check);
+        sections::objective(fields.get("objective"), &loads.drafts, check);
     load::must_last(&loads.drafts, &capacity, check);
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
-    let (until, budget) = plan::ends(&fields, &objective, check);
-    let cpus = plan::cpus(fields.get("cpus"), serves_files, context, check);
+    let (until, budget) = sections::ends(&fields, &objective, check);
+    let cpus = sections::cpus(fields.get("cpus"), serves_files, context, check);
     let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
     let launchers = launchers::read(fields.get("launchers"), catalog, check);
     launchers::check_used(&launchers, &arms.drafts, catalog, check);
-    let compare = plan::compare(fields.get("compare"), check);
+    let compare = sections::compare(fields.get("compare"), check);
     let published = published::read(fields.get("published"), &arms, &loads, check);
     let mut left_out = arms.left_out;
     left_out.extend(loads.left_out(scale));
@@ -165,7 +165,7 @@ fn study(
         title: title.or_else(|| name.clone())?,
         name: name?,
         question: question?,
-        blocks: plan::spread(blocks, proxy.as_ref()),
+        blocks: sections::spread(blocks, proxy.as_ref()),
         proxy: proxy?.spec,
         origin,
         loads: load_drafts.into_iter().map(|draft| draft.spec).collect(),

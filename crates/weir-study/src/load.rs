@@ -295,7 +295,7 @@ fn read_beside(
             (!flow.is_held() && flow.is_open() != main.is_open(),
              "the flows of a load must all be closed, or all have rates",
              "closed and open loads measure different things: write two loads"),
-            (matches!(flow.arrivals, ArrivalsSpec::ShareOfSlowest(_)),
+            (matches!(flow.arrivals, ArrivalsSpec::ShareOfSlowest(_) | ArrivalsSpec::UpToShareOfSlowest(_)),
              "a flow under `flows` needs its rate in requests per second",
              "only the load's own rate can be a share of the slowest arm's"),
             (matches!(flow.spacing, Spacing::Burst { .. }),

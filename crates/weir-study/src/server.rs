@@ -19,7 +19,8 @@ const LENGTH: Duration = Duration::from_secs(60);
 /// Length of each load of a comparison, unless a budget says another.
 const LENGTH_OF_COMPARISON: Duration = Duration::from_secs(20);
 
-/// Share of what the slower of two servers completed in the closed loop, at which their response times are compared.
+/// Largest share of what the slower of two servers completed in the closed loop, at which their response times are
+/// compared.
 const SHARE: f64 = 0.6;
 
 /// A server by its URL.
@@ -125,7 +126,9 @@ impl ServerPair {
         let is_name_given = self.flow.tls.as_ref().is_some_and(|tls| tls.server_name.is_some());
         let flow = expecting(self.flow, &old);
         let open = FlowSpec {
-            arrivals: self.rate.map_or(ArrivalsSpec::ShareOfSlowest(SHARE), ArrivalsSpec::Constant),
+            arrivals: self
+                .rate
+                .map_or(ArrivalsSpec::UpToShareOfSlowest(SHARE), ArrivalsSpec::Constant),
             ..flow.clone()
         };
         let is_asked_alike = new.authority == old.authority && self.other_target.is_none();

@@ -10,8 +10,8 @@ use weir_model::record::AskedRecord;
 use weir_model::study::{ProxyKind, ProxyRole, file_target};
 
 use crate::content::write_content;
-use crate::logged;
 use crate::own::OwnCopy;
+use crate::request_line;
 use crate::route_match::RouteMatch;
 use crate::user::WorkerUser;
 use crate::work_folder::make_folder;
@@ -104,7 +104,7 @@ impl Configuration {
             tls_listen: site.tls.map(|tls| tls.listen),
             error_log: None,
             stdout: None,
-            request_log: site.request_log.then(|| logged::FILE.into()),
+            request_log: site.request_log.then(|| request_line::FILE.into()),
             shares_port: false,
             workers: 0,
             arguments: Vec::new(),

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
-use crate::launch::shielded;
+use crate::launch::{Launcher, shielded};
 use crate::observed::Running;
 use crate::processes::POLL;
 use crate::route_match::RequestRoute;
@@ -33,18 +33,18 @@ const OWN_FOLDER: &str = ".local/bin";
 pub(crate) type ReportReader = fn(String, &RequestRoute, &Catalog) -> Result<Effective, SutError>;
 
 /// Properties by which a kind of proxy is recognised, and functions for it.
-pub struct Marks {
+pub struct ProxyProgram {
     pub kind: ProxyKind,
     /// Names of the program, in order of preference.
     pub names: &'static [&'static str],
     /// Argument that makes the program print its version and exit.
-    pub ask: &'static str,
+    pub version_argument: &'static str,
     /// Parser of the version from the program's output, in the form for records; None for output of another program.
     pub version_of: fn(&str) -> Option<String>,
     /// Advice to users who do not have the program.
     pub install: &'static str,
     /// Reader of the configuration from a text that a proxy elsewhere reported; `None` if such texts are not supported.
-    pub told: Option<ReportReader>,
+    pub read_report: Option<ReportReader>,
     /// Functions to observe a proxy of this kind that weir did not start.
     pub running: &'static Running,
     /// Constructor of the proxy from its installed program.
@@ -59,7 +59,7 @@ pub struct Installed {
     /// Name and version: `nginx/1.22.1`.
     pub version: String,
     /// Full output of the command that printed the version.
-    pub said: String,
+    pub version_output: String,
 }
 
 impl Installed {
@@ -68,14 +68,14 @@ impl Installed {
     ///
     /// # Errors
     /// [`SutError::NotFound`]; or the program is something else.
-    pub fn find(marks: &Marks, executable: Option<&Path>) -> Result<Installed, SutError> {
-        let kind = marks.kind;
-        let program = locate(marks, executable)?;
+    pub fn find(known: &ProxyProgram, executable: Option<&Path>) -> Result<Installed, SutError> {
+        let kind = known.kind;
+        let program = locate(known, executable)?;
         let mut ask = command(&program);
-        ask.arg(marks.ask);
+        ask.arg(known.version_argument);
         let printed = words(&output(ask)?);
-        match (marks.version_of)(&printed) {
-            Some(version) => Ok(Installed { kind, program, version, said: printed }),
+        match (known.version_of)(&printed) {
+            Some(version) => Ok(Installed { kind, program, version, version_output: printed }),
             None => Err(SutError::NotTheProgram {
                 kind,
                 program,
@@ -115,12 +115,12 @@ impl Installed {
 ///
 /// # Errors
 /// [`SutError::NotFound`].
-pub fn locate(marks: &Marks, executable: Option<&Path>) -> Result<PathBuf, SutError> {
+pub fn locate(known: &ProxyProgram, executable: Option<&Path>) -> Result<PathBuf, SutError> {
     let not_found = |program: String, searched: &str| SutError::NotFound {
-        kind: marks.kind,
+        kind: known.kind,
         program,
         searched: searched.to_owned(),
-        install: marks.install,
+        install: known.install,
     };
     if let Some(path) = executable.filter(|path| path.components().count() > 1) {
         return executable_at(path)
@@ -128,7 +128,7 @@ pub fn locate(marks: &Marks, executable: Option<&Path>) -> Result<PathBuf, SutEr
     }
     let names: Vec<&Path> = match executable {
         Some(name) => vec![name],
-        None => marks.names.iter().map(Path::new).collect(),
+        None => known.names.iter().map(Path::new).collect(),
     };
     names
         .iter()
@@ -170,9 +170,13 @@ const PATIENCE_AT_THE_END: Duration = Duration::from_secs(2);
 /// Flag that is set when the user wants weir to end.
 static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Ends programs that do not answer once this flag is set. The first flag counts.
-pub fn end_programs_at(stop: &Arc<AtomicBool>) {
+/// Launcher of programs that end with weir.
+static LAUNCHER: OnceLock<Launcher> = OnceLock::new();
+
+/// Ends programs that do not answer once this flag is set, and with weir if it is killed. The first call counts.
+pub fn end_programs_at(stop: &Arc<AtomicBool>, launcher: Launcher) {
     let _ = STOP.set(Arc::clone(stop));
+    let _ = LAUNCHER.set(launcher);
 }
 
 /// Returns true if the user wants weir to end.
@@ -194,6 +198,9 @@ pub fn output(command: Command) -> Result<Output, SutError> {
 fn output_within(mut command: Command, patience: Duration) -> Result<Output, SutError> {
     let program = PathBuf::from(command.get_program());
     let failed = |source| SutError::Spawn { program: program.clone(), source };
+    if let Some(launcher) = LAUNCHER.get() {
+        command = launcher.tied(&command);
+    }
     // A group of its own: what it has started ends with it.
     command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;

@@ -16,7 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, Signal};
 use weir_model::quantity::CpuSet;
@@ -86,6 +86,25 @@ impl Launcher {
         }
         command.arg("--").args(&launch.prefix).arg(program);
         command
+    }
+
+    /// Returns a command that becomes `command`, without its input and outputs, and is killed when weir ends.
+    pub fn tied(&self, command: &Command) -> Command {
+        let mut tied = Command::new(&self.program);
+        tied.args(&self.leading);
+        tied.args(["--die-with-parent", "KILL"]);
+        tied.args(["--parent", &std::process::id().to_string(), "--"]);
+        tied.arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+        if let Some(folder) = command.get_current_dir() {
+            tied.current_dir(folder);
+        }
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => tied.env(name, value),
+                None => tied.env_remove(name),
+            };
+        }
+        tied
     }
 }
 

@@ -12,7 +12,7 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::exit;
 use weir_host::journal::{self, Journal};
-use weir_sut::WorkFolder;
+use weir_sut::{Launcher, WorkFolder};
 
 use crate::failure::{Failure, INTERRUPTED};
 use crate::progress::view::screen;
@@ -37,7 +37,8 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let (stop, is_ending) = (Arc::new(AtomicBool::new(false)), Arc::default());
     watch(&stop, &is_ending)
         .map_err(|error| Failure::failed(format!("cannot watch for signals: {error}")))?;
-    weir_sut::installed::end_programs_at(&stop);
+    let launcher = Launcher::new("/proc/self/exe".into());
+    weir_sut::installed::end_programs_at(&stop, launcher);
     Ok(stop)
 }
 

@@ -240,6 +240,7 @@ fn a_rate_given_as_a_share_is_the_pilots() {
         slice_ns: 250_000_000,
         wanted_ns: None,
         rate: Some(12_000.0),
+        late_rates: Vec::new(),
         residues: Vec::new(),
     };
     writer.append(&Record::Pilot(pilot)).unwrap();

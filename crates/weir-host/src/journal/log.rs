@@ -150,7 +150,7 @@ pub(super) fn bytes(folder: &Path) -> Result<Option<Vec<u8>>, JournalError> {
         return Ok(None);
     }
     only_ours_file(&path)?;
-    fs::read(&path).map(Some).map_err(JournalError::io("read", &path))
+    weir_files::read_text(&path).map(Some).map_err(JournalError::io("read", &path))
 }
 
 fn header(line: &[u8], path: &Path) -> Result<Header, JournalError> {

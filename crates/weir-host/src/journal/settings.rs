@@ -46,6 +46,11 @@ impl Settings for Kernel {
 
     fn write(&self, key: &Key, value: &str) -> Result<(), SettingError> {
         let Key::Sysctl(name) = key;
+        if value.contains('\n') {
+            // The kernel would take the first line and leave the others.
+            let words = "no setting has a value of several lines";
+            return Err(SettingError::Refused(words.to_owned()));
+        }
         let mut file = OpenOptions::new().write(true).open(path(name)?)?;
         // One write, since the kernel takes each for a whole value; and never an empty one, which
         // would not reach it.
@@ -108,5 +113,10 @@ mod tests {
         assert!(Kernel.read(&read_only).is_ok_and(|id| id.len() == 36));
         let refused = Kernel.write(&read_only, "1");
         assert!(matches!(refused, Err(SettingError::Refused(_))));
+        let of_two_lines = Kernel.write(&absent, "1\n2");
+        assert!(
+            matches!(of_two_lines, Err(SettingError::Refused(_))),
+            "before anything is written"
+        );
     }
 }

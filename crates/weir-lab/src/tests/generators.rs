@@ -3,7 +3,7 @@
 use weir_model::record::{Record, TrialRecord};
 use weir_model::study::StudyArrivals;
 use weir_record::Run;
-use weir_simulation::Model;
+use weir_simulation::{Distribution, Model};
 
 use super::bench::{Bench, load, reports};
 
@@ -83,4 +83,42 @@ fn a_load_of_fewer_connections_than_generators_is_sent_by_as_many() {
     bench.findings();
     let run = bench.read();
     assert!(run.trials().all(|trial| trial.generators.len() == 3));
+}
+
+/// Response times at a rate at which the generator itself is late would be the generator's.
+#[test]
+fn a_rate_that_may_fall_does_so_until_the_generator_is_punctual() {
+    // Rates above which the generator is late, as shares of what an arm carries.
+    let (up_to, exactly) =
+        (StudyArrivals::UpToShareOfSlowest(0.6), StudyArrivals::ShareOfSlowest(0.6));
+    let rows = [
+        (f64::INFINITY, &up_to, 0),
+        (0.4, &up_to, 1),
+        (0.2, &up_to, 2),
+        (0.0, &up_to, 3),
+        (0.0, &exactly, 0),
+    ];
+    for (late_above, arrivals, falls) in rows {
+        let late = Distribution::Exponential { mean_ns: 2e6 };
+        let carried = 2_000.0;
+        let mut model = Model::default();
+        model.generator.late_above = Some((late_above * carried, late));
+        let mut bench = Bench::new(&["stock", "same"], 6, model);
+        bench.study.blocks.slice = None;
+        bench.study.loads.push(load("open", arrivals.clone(), 6));
+        let findings = bench.findings();
+        let run = bench.read();
+        let pilot = run.records.iter().find_map(|record| match record {
+            Record::Pilot(pilot) if pilot.load == "open" => Some(pilot),
+            _ => None,
+        });
+        let pilot = pilot.unwrap();
+        let closed =
+            findings.loads[0].arms.iter().map(|arm| arm.rate_completed).fold(f64::MAX, f64::min);
+        let wanted = 0.6 * closed * 0.5_f64.powi(falls);
+        let rate = pilot.rate.unwrap();
+        assert!((rate / wanted - 1.0).abs() < 0.02, "{late_above} {closed}: {pilot:?}");
+        assert_eq!(pilot.late_rates.len() as i32, falls, "{late_above} {closed}: {pilot:?}");
+        assert_eq!(findings.loads[1].rate_intended, Some(rate), "{late_above}");
+    }
 }

@@ -4,7 +4,7 @@ use weir_model::study::{GainOf, PublishedGain};
 
 use super::Names;
 use crate::check::{Checker, Fields, short};
-use crate::plan::METRICS;
+use crate::sections::METRICS;
 use crate::tree::{Node, Value};
 
 const KEYS: [&str; 6] = ["load", "arms", "level", "metric", "mean", "peak"];

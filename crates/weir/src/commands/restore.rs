@@ -15,6 +15,9 @@ use crate::commands::{kube, place};
 use crate::failure::{FAILED, Failure};
 use crate::terminal;
 
+/// Number of characters of a value from which on it is shortened.
+const LONGEST_VALUE: usize = 200;
+
 /// Name and version of the JSON output's format.
 pub(crate) const FORMAT: &str = "weir-restore/1";
 
@@ -153,7 +156,8 @@ pub(crate) fn object(one: &PutBack, dry_run: bool) -> String {
                 "{name}: somebody has deleted it since, or put another of its name in its place: there is nothing to put back\n"
             );
         }
-        let [at, before, now] = [&left.at, &left.before, &left.now].map(|text| in_a_line(text));
+        let [before, now] = [&left.before, &left.now].map(|value| shown(value));
+        let at = in_a_line(&left.at);
         format!(
             "{name}: somebody else has changed it since, and it {is_left}: {at}\n  before weir  {before}\n  \
              now          {now}\n"
@@ -247,17 +251,26 @@ fn text(undone: &Undone) -> String {
     text
 }
 
+/// Returns a value in one line, shortened if nobody would read all of it.
+fn shown(value: &str) -> String {
+    let line = in_a_line(value);
+    match line.char_indices().nth(LONGEST_VALUE) {
+        Some((end, _)) => format!("{}… ({} characters)", &line[..end], line.chars().count()),
+        None => line,
+    }
+}
+
 /// Describes the result for a setting, and the steps that are left to the user. The values may come from an agent: line
 /// breaks in them are removed.
 pub(crate) fn describe_setting(setting: &Restored, dry_run: bool) -> String {
     let key = in_a_line(&setting.key.to_string());
-    let before = in_a_line(&setting.before);
-    let by_weir = in_a_line(&setting.given.join(" or "));
+    let before = shown(&setting.before);
+    let by_weir = shown(&setting.given.join(" or "));
     let values = |now: &str| {
         format!(
             "  before weir    {before}\n  given by weir  {by_weir}\n  now            {}\n  \
              to put it back: {}\n",
-            in_a_line(now),
+            shown(now),
             in_a_line(&put_back_command(&setting.key, &setting.before))
         )
     };
@@ -313,6 +326,15 @@ mod tests {
             };
             let text = describe_setting(&setting, false);
             assert!(!text.contains("\nb: put back"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_shortened() {
+        for (length, shortened) in [(200, false), (201, true), (5_000_000, true)] {
+            let text = shown(&"é".repeat(length));
+            assert_eq!(text.ends_with(&format!("… ({length} characters)")), shortened, "{length}");
+            assert!(text.chars().count() < 230, "{length}");
         }
     }
 }

@@ -48,7 +48,28 @@ pub(crate) fn read(
         (utf8(bytes, study).map_err(refused)?, study.to_owned())
     };
     let catalog = if machine.one_machine { &with_defaults_here(catalog, &text) } else { catalog };
-    Ok(StudyFile { study: parse(&text, &name, catalog, scale, machine)?, text })
+    let study = parse(&text, &name, catalog, scale, machine)?;
+    if path.exists() {
+        refuse_foreign_programs(path, &study)?;
+    }
+    Ok(StudyFile { study, text })
+}
+
+/// Refuses a study that others could have written, if it names a program, a launcher or a configuration: they would
+/// choose what is started, with the rights of this user.
+fn refuse_foreign_programs(path: &Path, study: &Study) -> Result<(), Failure> {
+    let proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
+    let names_configuration = proxies.clone().any(|proxy| proxy.configuration.is_some());
+    let names_program = proxies.clone().any(|proxy| proxy.executable.is_some());
+    if !names_configuration && !names_program && study.launchers.is_empty() {
+        return Ok(());
+    }
+    weir_files::only_ours_file_named(path).map_err(|why| {
+        Failure::input(format!(
+            "others could have written this study, and it says what is started: {why}"
+        ))
+        .hint("read it, and run a copy of your own: `cp STUDY mine.yaml`")
+    })
 }
 
 /// Refuses a study with mistakes before a cluster is contacted. Properties of its hosts are not known yet.

@@ -250,7 +250,7 @@ impl Reporter {
     }
 }
 
-/// Marks the work as done when dropped, even after a panic.
+/// ProxyProgram the work as done when dropped, even after a panic.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {

@@ -36,7 +36,15 @@ pub(super) fn describe_pilot(load: &str, several: bool) -> String {
 /// Describes the choice of a pilot.
 pub(super) fn describe_choice(pilot: &PilotRecord) -> String {
     let slice = number::length(Duration::from_nanos(pilot.slice_ns));
-    let chosen = format!("{}: slices of {slice}", pilot.load);
+    let at = match (pilot.rate, &*pilot.late_rates) {
+        (Some(rate), [highest, ..]) => format!(
+            " at {}/s, as the generator itself is late at {}/s",
+            number::rate(rate),
+            number::rate(*highest)
+        ),
+        _ => String::new(),
+    };
+    let chosen = format!("{}: slices of {slice}{at}", pilot.load);
     match pilot.wanted_ns {
         None => chosen,
         Some(wanted) => format!(

@@ -67,6 +67,37 @@ fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to()
     }
 }
 
+/// Whoever can write a study chooses the programs that it names, which run with the rights of whoever runs it.
+#[test]
+fn a_stranger_s_study_that_says_what_is_started_is_refused() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .write("nginx.conf", "events {}\nhttp { server { listen 127.0.0.1:8099; return 204; } }\n");
+    let nginx = weir_proxies::locate(ProxyKind::Nginx).expect("nginx").display().to_string();
+    let load = "- {name: closed, closed: true, connections: 1, duration: 4s}";
+    let launchers = "launchers: {quiet: {prefix: nice -n 5}}\n\
+                     arms: [{name: quietly, settings: {launcher: quiet}}]\n";
+    let stranger = ["others could have written this study", "study.yaml can be written by others"];
+    for (proxy, more, is_refused) in [
+        ("{kind: nginx}".to_owned(), "", false),
+        (format!("{{kind: nginx, executable: {nginx}}}"), "", true),
+        ("{kind: nginx, configuration: nginx.conf}".to_owned(), "", true),
+        ("{kind: nginx}".to_owned(), launchers, true),
+    ] {
+        sandbox.write("study.yaml", &sandbox::study(&proxy, load, more));
+        for (mode, is_open) in [(0o644, false), (0o666, true)] {
+            let file = sandbox.path("study.yaml");
+            fs::set_permissions(file, Permissions::from_mode(mode)).expect("own file");
+            let checked = sandbox.call("run study.yaml --check");
+            if is_refused && is_open {
+                checked.refused_in_a_line(&stranger);
+            } else {
+                checked.with_code(0);
+            }
+        }
+    }
+}
+
 /// Checks that a run against a public address has to be confirmed again: the confirmation is not part of a folder that
 /// is passed on.
 #[test]

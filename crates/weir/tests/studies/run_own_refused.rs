@@ -228,35 +228,44 @@ fn a_run_does_not_go_on_with_files_that_have_changed() {
     sandbox.assert_clean();
 }
 
-/// Checks that no file of the user's is changed, however a run ends.
 /// A proxy that checks a configuration waits for the other end of a pipe without end.
 #[test]
 fn a_program_that_waits_for_a_pipe_ends_with_its_weir() {
-    let sandbox = Sandbox::new();
-    let pipe = sandbox.path("pipe");
-    let status = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
-    assert!(status.success());
-    let main = format!(
-        "defaults\n    mode http\n    timeout client 9s\n    timeout server 9s\n    timeout connect 9s\n    \
-         errorfile 503 {}\nfrontend f\n    bind 127.0.0.1:18080\n    default_backend b\nbackend b\n    \
-         server s 192.0.2.1:80\n",
-        pipe.display()
-    );
-    let user = User::new(&sandbox, &[("haproxy.cfg", &main)]);
-    let study = text("haproxy", &user.path("haproxy.cfg"), "", "maxconn: 5000");
-    let run = sandbox.run(&study);
-    let weir = run.pid();
-    wait_until("HAProxy checks it", || has_child(weir, "haproxy"));
-    // It has read the version and checks by now.
-    std::thread::sleep(Duration::from_secs(3));
-    run.signal(Signal::TERM);
-    run.end_within(Duration::from_secs(30)).with_code(130);
-    sandbox.assert_clean();
+    for (signal, code) in [(Signal::TERM, Some(130)), (Signal::KILL, None)] {
+        let sandbox = Sandbox::new();
+        let pipe = sandbox.path("pipe");
+        let status = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+        assert!(status.success());
+        let main = format!(
+            "defaults\n    mode http\n    timeout client 9s\n    timeout server 9s\n    timeout connect 9s\n    \
+             errorfile 503 {}\nfrontend f\n    bind 127.0.0.1:18080\n    default_backend b\nbackend b\n    \
+             server s 192.0.2.1:80\n",
+            pipe.display()
+        );
+        let user = User::new(&sandbox, &[("haproxy.cfg", &main)]);
+        let run = sandbox.run(&text("haproxy", &user.path("haproxy.cfg"), "", "maxconn: 5000"));
+        let waits = || children(run.pid(), "haproxy").into_iter().find(|pid| is_check(*pid));
+        wait_until("HAProxy checks it", || waits().is_some());
+        let waiting = waits().expect("it waits");
+        run.signal(signal);
+        assert_eq!(run.end_within(Duration::from_secs(30)).code, code);
+        wait_until("HAProxy has ended", || !Path::new(&format!("/proc/{waiting}")).exists());
+        sandbox.call("restore");
+        sandbox.assert_clean();
+    }
 }
 
-fn has_child(parent: u32, name: &str) -> bool {
-    let children = Command::new("pgrep").args(["-x", "-P", &parent.to_string(), name]).output();
-    !children.expect("pgrep").stdout.is_empty()
+/// Returns the process numbers of children of this name.
+fn children(parent: u32, name: &str) -> Vec<u32> {
+    let found = Command::new("pgrep").args(["-x", "-P", &parent.to_string(), name]).output();
+    let text = String::from_utf8(found.expect("pgrep").stdout).expect("numbers");
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Returns true if a process is an HAProxy that checks a configuration.
+fn is_check(pid: u32) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).any(|argument| argument == b"-c")
 }
 
 #[test]

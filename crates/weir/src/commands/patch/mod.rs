@@ -96,7 +96,7 @@ fn print_own_diff(
     }
     must_be_ours(run)?;
     let path = run.dir.join("arms").join(arm).join(name);
-    let diff = weir_files::read(&path)
+    let diff = weir_files::read_text(&path)
         .and_then(|diff| String::from_utf8(diff).map_err(io::Error::other))
         .map_err(|error| match error.kind() {
             ErrorKind::NotFound => Failure::failed(format!(

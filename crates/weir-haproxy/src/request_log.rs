@@ -1,6 +1,6 @@
 //! HAProxy's log of requests for [`weir_sut::RequestLog`]: its timers (configuration manual 8.4), in whole milliseconds.
 
-use weir_sut::logged::{LoggedRequest, words};
+use weir_sut::request_line::{LoggedRequest, words};
 
 /// Format of a line: time of logging, active time, and the timers TR, Tw, Tc, Tr, Td.
 pub(super) const FORMAT: &str = "log-format weir|%[date(0,us)]|%Ta|%TR|%Tw|%Tc|%Tr|%Td";

@@ -1,7 +1,7 @@
 //! httpd's log of requests for [`weir_sut::RequestLog`]: it has the duration of a request (mod_log_config, `%D`), and
 //! nothing about the origin.
 
-use weir_sut::logged::{FILE, LoggedRequest, words};
+use weir_sut::request_line::{FILE, LoggedRequest, words};
 
 use super::status::HIDDEN;
 

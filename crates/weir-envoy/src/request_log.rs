@@ -1,7 +1,7 @@
 //! Envoy's log of requests for [`weir_sut::RequestLog`], by its time points (access log, COMMON_DURATION), in microseconds.
 
 use serde_json::{Value, json};
-use weir_sut::logged::{FILE, LoggedRequest, seconds_us, words};
+use weir_sut::request_line::{FILE, LoggedRequest, seconds_us, words};
 
 /// Interval at which Envoy writes what it has collected, milliseconds, as an option of its command line.
 pub(super) const FLUSH: [&str; 2] = ["--file-flush-interval-msec", "100"];

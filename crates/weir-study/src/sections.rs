@@ -1,4 +1,4 @@
-//! The smaller sections: `origin`, `blocks`, `objective`, `cpus`.
+//! The smaller sections: `origin`, `blocks`, `objective`, `cpus`, `network`, `compare`, `until` and `budget`.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;

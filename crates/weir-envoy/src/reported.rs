@@ -259,7 +259,7 @@ mod tests {
         let text = format!("{info}\n{}", dump());
         let levels_for = |at: &str, is_secure, host: &str, target: &str| {
             let request = meeting(at, is_secure, host, target);
-            effective::told(text.clone(), &request, &Catalog::builtin()).unwrap().levels
+            effective::read_report(text.clone(), &request, &Catalog::builtin()).unwrap().levels
         };
         let clear = levels_for("10.96.7.7:80", false, "Shop.example:80", "/app?x");
         for (id, level) in [
@@ -318,7 +318,8 @@ mod tests {
             let manager = &mut listener["default_filter_chain"]["filters"][0]["typed_config"];
             manager["http_filters"][1]["disabled"] = filter;
             let request = meeting("10.96.7.7:80", false, "shop.example", "/");
-            let effective = effective::told(changed.to_string(), &request, &Catalog::builtin());
+            let effective =
+                effective::read_report(changed.to_string(), &request, &Catalog::builtin());
             assert_eq!(effective.unwrap().levels["gzip"], expected, "{changed}");
         }
     }
@@ -336,7 +337,7 @@ mod tests {
             ("{\"configs\": []}", "has no bootstrap"),
             (&without, "has no listener"),
         ] {
-            let error = effective::told(text.to_owned(), &request, &Catalog::builtin())
+            let error = effective::read_report(text.to_owned(), &request, &Catalog::builtin())
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(&format!("/config_dump {words}")), "{error}");

@@ -1,6 +1,6 @@
 //! nginx's log of requests for [`weir_sut::RequestLog`]. Its clock has whole milliseconds.
 
-use weir_sut::logged::{FILE, LoggedRequest, seconds_us, words};
+use weir_sut::request_line::{FILE, LoggedRequest, seconds_us, words};
 
 /// Directive of the log's format, for the context `http`.
 pub(super) const FORMAT: &str = "log_format weir 'weir|$msec|$request_time|$upstream_connect_time|\

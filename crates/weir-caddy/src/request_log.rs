@@ -1,7 +1,7 @@
 //! Caddy's log of requests for [`weir_sut::RequestLog`]: it has the duration of a request, and nothing about the origin.
 
 use serde_json::{Map, Value, json};
-use weir_sut::logged::{FILE, LoggedRequest};
+use weir_sut::request_line::{FILE, LoggedRequest};
 
 /// Name of the logger for requests of servers that have no logger of their own.
 const LOGGER: &str = "weir_requests";
