@@ -52,7 +52,9 @@ impl<'a> Comparer<'a> {
         let mut compared = Compared::default();
         for metric in self.data.metrics() {
             match self.data.study.compare {
-                Compare::Against => compared.comparisons.extend(self.against(metric)),
+                Compare::Against | Compare::Overall => {
+                    compared.comparisons.extend(self.against(metric))
+                }
                 Compare::Pairs => {
                     let pairs = self.pairs(metric);
                     compared.comparisons.extend(self.among(&pairs, metric));

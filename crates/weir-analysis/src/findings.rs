@@ -9,6 +9,7 @@ mod idle;
 mod limiter;
 mod limits;
 mod look;
+mod overall;
 mod phases;
 mod published;
 mod reason;
@@ -36,6 +37,7 @@ pub use idle::IdleLoad;
 pub use limiter::{LimiterFindings, Stretch};
 pub use limits::{Holding, LimitFindings, LimitReason};
 pub use look::AtLook;
+pub use overall::{OverallFindings, WorstCase};
 pub use phases::{FreshArms, PhaseChange, PhaseEvidence, TIME_WAIT_S};
 pub use published::*;
 pub use reason::{Basis, Caveat, EqualArms, Needed, Reason};
@@ -72,6 +74,9 @@ pub struct Findings {
     /// rate; empty if there are no such loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<GrowthFindings>,
+    /// Verdict on the only change of a study with `compare: overall`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overall: Option<OverallFindings>,
     /// Validity of the answer, and what it leaves out.
     pub headline: Headline,
     /// Matrices of loads, in the order of the study.

@@ -48,6 +48,7 @@ mod looks;
 mod matrix;
 mod names;
 mod outcomes;
+mod overall;
 mod phases;
 mod published;
 mod ranking;
@@ -75,6 +76,7 @@ pub use crate::load::load_validity;
 pub use crate::looks::decide;
 pub use crate::matrix::cells;
 pub use crate::names::{are_different_proxies, are_steps};
+pub use crate::overall::deciding_metrics;
 pub use crate::ranking::rankings;
 pub use crate::replicates::{samples_needed, samples_wanted};
 pub use crate::values::bad_shares;
@@ -156,6 +158,7 @@ fn compared(run: &Run) -> Findings {
         })
         .collect();
     matrix::control(study, &mut loads);
+    overall::control(study, &mut loads);
     let pooled = matrix::pool(study, &samples);
     let (inert, misread) = inert::inert(run, &loads);
     let alone = alone::check(run, &loads, &mut tests);
@@ -180,6 +183,7 @@ fn compared(run: &Run) -> Findings {
 pub fn conclude(study: &Study, records: &[Record], findings: &mut Findings) {
     findings.matrices = headline::matrices(study, &findings.loads);
     findings.headline = headline::headline(study, records, findings);
+    findings.overall = overall::find(study, &findings.loads);
     findings.published = published::published(study, findings);
 }
 

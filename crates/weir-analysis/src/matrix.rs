@@ -13,13 +13,17 @@ use weir_stats::{Evidence, benjamini_hochberg, holm, ratio_of, relative_differen
 
 use crate::compare::Comparer;
 use crate::findings::{Comparison, LoadFindings, PooledArm, Verdict};
-use crate::ranking;
+use crate::{overall, ranking};
 
 /// Half-width of a 95 % interval in standard errors, at least.
 const ERRORS: f64 = 1.96;
 
-/// Returns the number of loads in the matrix that a load is a cell of; 1 for a load that stands alone.
+/// Returns the number of loads in the matrix that a load is a cell of; 1 for a load that stands alone. With `compare:
+/// overall`, the number of comparisons that decide.
 pub fn cells(study: &Study, load: &LoadSpec) -> usize {
+    if study.compare == Compare::Overall {
+        return overall::count(study);
+    }
     let Some(cell) = &load.cell else { return 1 };
     study
         .loads

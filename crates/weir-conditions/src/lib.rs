@@ -49,6 +49,14 @@ enum Says {
         /// Length of the windows to judge; `None` means the whole load.
         window: Option<Duration>,
     },
+    /// A figure of a change differs from the baseline's by more than its bound.
+    Change {
+        figure: Figure,
+        /// True if the condition holds above the bound, false if it holds below.
+        above: bool,
+        /// Relative difference: 0.03 is 3 % more.
+        by: f64,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -150,12 +158,34 @@ fn figure(subject: &str, above: bool, bound: &str) -> Result<Says, String> {
             (bound.trim(), Some(window))
         }
     };
+    if let Some(by) = relative(bound)? {
+        let (figure, _) = match subject {
+            "rate" => (Figure::Rate, 0.0),
+            _ => limit(subject, "1s")?,
+        };
+        return match window {
+            None => Ok(Says::Change { figure, above, by }),
+            Some(_) => Err("a change has no windows: leave ` in …` out".to_owned()),
+        };
+    }
     let (figure, bound) = match (subject, bound) {
         ("rate", bound) => (Figure::Rate, parse_rate(bound).map_err(|error| error.to_string())?),
         ("errors", "0" | "0%") => (Figure::Errors, 0.0),
         _ => limit(subject, bound)?,
     };
     Ok(Says::Figure { figure, above, bound, window })
+}
+
+/// Reads a relative difference such as `+3%`; `None` for a bound without a sign.
+fn relative(bound: &str) -> Result<Option<f64>, String> {
+    if !bound.starts_with(['+', '-']) {
+        return Ok(None);
+    }
+    let percent = bound.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    match percent.filter(|percent| percent.is_finite() && *percent > -100.0) {
+        Some(percent) => Ok(Some(percent / 100.0)),
+        None => Err(format!("`{bound}` is not a change such as +3% or -2.5%")),
+    }
 }
 
 /// Reads a figure and a bound that an objective can have as well.
@@ -204,7 +234,10 @@ impl Judged {
         let (is_true, why) = match (of_true, unknown) {
             (of_true, _) if !of_true.is_empty() => (Some(true), of_true),
             (_, unknown) if !unknown.is_empty() => (None, unknown),
-            _ => (Some(false), Vec::new()),
+            _ => {
+                let reasons = results.into_iter().map(|(_, why)| why);
+                (Some(false), reasons.filter(|why| !why.is_empty()).collect())
+            }
         };
         Judged { text: text.to_owned(), is_true, why }
     }
@@ -261,6 +294,16 @@ mod tests {
             ("rate < 5k/s", None, figure(Figure::Rate, false, 5000.0, None)),
             ("with cache mean > 5ms", Some("with cache"), figure(Figure::Mean, true, 5e6, None)),
             ("invalid", None, Says::Word("invalid")),
+            (
+                "p99 > +3%",
+                None,
+                Says::Change { figure: Figure::Quantile(0.99), above: true, by: 0.03 },
+            ),
+            (
+                "new rate < -2.5%",
+                Some("new"),
+                Says::Change { figure: Figure::Rate, above: false, by: -0.025 },
+            ),
         ] {
             let read = vocabulary.parse_condition(text).unwrap();
             assert_eq!((read.arm.as_deref(), read.says), (arm, says), "{text}");
@@ -275,6 +318,9 @@ mod tests {
             ("p99 > 30ms in 1.5s", "whole seconds"),
             ("rate < 10/m", "is not a rate"),
             ("errors > 1", "give a share"),
+            ("p99 > +3", "`+3` is not a change such as +3%"),
+            ("rate < -100%", "is not a change"),
+            ("p99 > +3% in 10s", "no windows"),
             ("p99 > 1ms, mean > 1ms", "one figure and one bound"),
         ] {
             let refused = vocabulary.read(&[text.to_owned()]).unwrap_err();

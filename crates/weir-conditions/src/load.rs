@@ -57,6 +57,13 @@ impl Conditions {
     /// A condition has a subject that a load lacks, or windows that are longer than the load.
     pub fn read(texts: &[String]) -> Result<Conditions, ConditionError> {
         let read = VOCABULARY.read(texts)?;
+        if let Some(change) = read.iter().find(|read| matches!(read.says, Says::Change { .. })) {
+            return Err(ConditionError {
+                text: change.text.clone(),
+                what: "one load has nothing to differ from".to_owned(),
+                hint: Some("compare two servers: `weir compare OLD_URL NEW_URL`".to_owned()),
+            });
+        }
         match read.iter().find_map(|condition| Some((&condition.text, condition.arm.as_ref()?))) {
             Some((text, arm)) => {
                 let reason = format!("a load has no arm `{arm}`");
@@ -72,7 +79,7 @@ impl Conditions {
     fn lengths(&self) -> impl Iterator<Item = Duration> {
         let windows = self.0.iter().filter_map(|(condition, _)| match condition.says {
             Says::Figure { window, .. } => window,
-            Says::Word(_) => None,
+            Says::Word(_) | Says::Change { .. } => None,
         });
         let mut lengths: Vec<Duration> = windows.collect();
         lengths.sort_unstable();
@@ -143,6 +150,7 @@ impl Condition {
                     None => (Held::False, String::new()),
                 };
             }
+            Says::Change { .. } => return (Held::Unknown, "nothing was compared".to_owned()),
             Says::Figure { figure, above, bound, window } => (figure, above, bound, window),
         };
         let spoiling = validity.iter().find(|reason| {

@@ -1,10 +1,13 @@
-//! Conditions on the findings of a study: `worse`, `inconclusive`, `invalid`, `ARM worse`, `ARM p99 > 30ms`.
+//! Conditions on the findings of a study: `worse`, `inconclusive`, `invalid`, `ARM worse`, `ARM p99 > 30ms`,
+//! `ARM p99 > +3%`.
 
-use weir_analysis::findings::{ArmFindings, Comparison, Findings, LoadFindings, NEVER_NS, Verdict};
+use weir_analysis::findings::{
+    ArmFindings, Comparison, Findings, LoadFindings, NEVER_NS, OverallFindings, Verdict,
+};
 use weir_model::nearest::nearest;
 use weir_model::record::Validity;
-use weir_model::study::{ArmRole, Study};
-use weir_report::words;
+use weir_model::study::{ArmRole, Metric, Study};
+use weir_report::{number, words};
 use weir_sentences::explain_verdict;
 use weir_sentences::validity::describe;
 
@@ -12,7 +15,7 @@ use crate::{Condition, ConditionError, Figure, Held, Judged, Says, Vocabulary, b
 
 const VOCABULARY: Vocabulary = Vocabulary {
     words: &["worse", "inconclusive", "invalid", "suspect"],
-    example: "worse' or 'inconclusive' or 'invalid' or 'ARM p99 > 30ms",
+    example: "worse' or 'inconclusive' or 'invalid' or 'ARM p99 > 30ms' or 'p99 > +3%",
 };
 
 /// Quantiles of each arm's response time in the findings, in the order of `response_ns`.
@@ -73,8 +76,13 @@ impl Condition {
             {
                 "a study's findings have p50, p90, p99 and p99.9"
             }
-            Says::Word("worse" | "inconclusive") if study.questions().is_empty() => {
+            Says::Word("worse" | "inconclusive") | Says::Change { .. }
+                if study.questions().is_empty() =>
+            {
                 "the study compares no change with anything"
+            }
+            Says::Change { figure, .. } if compared_metric(figure).is_none() => {
+                "only the rate, p50 and p99 have an interval of their change"
             }
             _ => return Ok(()),
         };
@@ -87,6 +95,12 @@ impl Condition {
 
     /// Judges the condition under one load, for each arm.
     fn judge_loads(&self, study: &Study, findings: &Findings) -> Judged {
+        if let (Some(overall), Says::Word(word @ ("worse" | "inconclusive"))) =
+            (&findings.overall, &self.says)
+        {
+            let result = judge_overall(word, overall, &weir_sentences::answer(study, findings));
+            return Judged::combine(&self.text, result.into_iter().collect());
+        }
         let mut results: Vec<_> =
             findings.loads.iter().flat_map(|load| self.judge_load(study, load)).collect();
         let mut arms = findings.loads.iter().flat_map(|load| &load.arms);
@@ -120,6 +134,13 @@ impl Condition {
                     .filter_map(|comparison| judge_comparison(study, word, comparison, name))
                     .collect()
             }
+            Says::Change { figure, above, by } => load
+                .comparisons
+                .iter()
+                .filter(|found| Some(found.metric) == compared_metric(figure))
+                .filter(|found| self.is_about(&found.arm) && is_change(load, &found.arm))
+                .filter_map(|found| judge_change((figure, above, by), found, name))
+                .collect(),
             Says::Figure { figure, above, bound, .. } => load
                 .arms
                 .iter()
@@ -159,6 +180,60 @@ fn judge_comparison(
             "{arm} against {against} is {verdict} in {metric} under load {load}{ratio}: {because}"
         ),
     ))
+}
+
+/// Judges `worse` or `inconclusive` by the verdict on all figures; `None` if it is another.
+fn judge_overall(word: &str, overall: &OverallFindings, answer: &str) -> Option<(Held, String)> {
+    let sentence = answer.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();
+    match overall.verdict {
+        Verdict::Invalid => Some((Held::Unknown, sentence)),
+        verdict if verdict.word() == word => Some((Held::True, sentence)),
+        _ => None,
+    }
+}
+
+/// Returns the metric whose ratio says how much a figure has changed.
+fn compared_metric(figure: Figure) -> Option<Metric> {
+    match figure {
+        Figure::Rate => Some(Metric::Rate),
+        Figure::Quantile(0.5) => Some(Metric::ResponseP50),
+        Figure::Quantile(0.99) => Some(Metric::ResponseP99),
+        _ => None,
+    }
+}
+
+fn is_change(load: &LoadFindings, arm: &str) -> bool {
+    load.arms.iter().any(|found| found.arm == arm && found.role == ArmRole::Change)
+}
+
+/// Judges a bound of a change by the interval of its ratio: it is true if the whole interval is beyond the bound. Where
+/// the bound is within the interval, the reason says what cannot be excluded; `None` if the interval is on its good
+/// side.
+fn judge_change(
+    (figure, above, by): (Figure, bool, f64),
+    found: &Comparison,
+    load: &str,
+) -> Option<(Held, String)> {
+    let (low, high) = found.interval;
+    let name = figure.name();
+    let changes = format!(
+        "{name} of {} is {} to {} of that of {} under load {load}",
+        found.arm,
+        number::change(low),
+        number::change(high),
+        found.against
+    );
+    if found.verdict == Verdict::Invalid {
+        let why = format!("{name} of {} has no valid figures under load {load}", found.arm);
+        return Some((Held::Unknown, why));
+    }
+    let (surely, perhaps) =
+        if above { (low > 1.0 + by, high > 1.0 + by) } else { (high < 1.0 + by, low < 1.0 + by) };
+    match (surely, perhaps) {
+        (true, _) => Some((Held::True, changes)),
+        (false, true) => Some((Held::False, format!("not shown, and not excluded: {changes}"))),
+        (false, false) => None,
+    }
 }
 
 /// Judges a bound by an arm's figures; `None` if the figure is within the bound.
@@ -206,12 +281,15 @@ mod tests {
             ("p95 > 3ms", "p50, p90, p99 and p99.9"),
             ("mean > 3ms", "no mean"),
             ("p99 > 3ms in 10s", "no windows"),
+            ("p90 > +3%", "only the rate, p50 and p99"),
         ] {
             let refused = Conditions::read(&[text.to_owned()], &study).expect_err(text);
             let refused = format!("{}; {}", refused.what, refused.hint.unwrap_or_default());
             assert!(refused.contains(said), "{refused}");
         }
-        for text in ["worse", "with cache worse", "with cache p99 > 3ms", "errors > 0"] {
+        for text in
+            ["worse", "with cache worse", "with cache p99 > 3ms", "errors > 0", "rate < -2.5%"]
+        {
             assert!(Conditions::read(&[text.to_owned()], &study).is_ok(), "{text}");
         }
     }

@@ -6,6 +6,7 @@
 //! simulate verdicts [STUDIES [SEED [ROW [INSTANCES]]]]
 //! simulate alone [STUDIES [SEED [ROW]]]
 //! simulate until [STUDIES [SEED [ROW [SECONDS]]]]
+//! simulate overall [STUDIES [SEED [ROW [SECONDS]]]]
 //! ```
 //!
 //! The first form divides the studies among the scenarios of `weir_simulation::scenarios`. A study has a baseline, an
@@ -13,7 +14,8 @@
 //! better or worse. The second form runs one study and keeps its folder, for `weir report`. The third makes the table
 //! of docs/statistics.md: STUDIES studies of 24 s for each row of `weir_simulation::NOISES`, or for rows with ROW in
 //! their names. The fourth also measures baseline and winner alone afterwards. The fifth measures until everything is
-//! decided, for SECONDS (24) at most.
+//! decided, for SECONDS (24) at most. The sixth makes the table of docs/compare.md: a change with `compare: overall`,
+//! which has a closed loop and an open one for SECONDS (20) each.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -27,7 +29,7 @@ use weir_hosts::{Options, PlaceSpec};
 use weir_lab::{LabError, Summary};
 use weir_model::fixture;
 use weir_model::record::Validity;
-use weir_model::study::{ArmRole, Metric, Study, StudyArrivals, Until};
+use weir_model::study::{ArmRole, Compare, Metric, Study, StudyArrivals, Until};
 use weir_parameters::Catalog;
 use weir_record::Run;
 use weir_simulation::{ArmModel, Model, NOISES, NoiseRow, SICK, scenarios};
@@ -66,6 +68,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     if arguments.next_if(|first| first == "until").is_some() {
         return until(&arguments.collect::<Vec<String>>());
+    }
+    if arguments.next_if(|first| first == "overall").is_some() {
+        return overall(&arguments.collect::<Vec<String>>());
     }
     let arguments: Vec<String> = arguments.collect();
     let (studies, first) = (parse_number(&arguments, 0, 1000)?, parse_number(&arguments, 1, 1)?);
@@ -309,6 +314,71 @@ impl Ended {
         self.covered += u32::from(low <= factor && factor <= high);
         Ok(())
     }
+}
+
+/// True speeds of a change relative to the baseline, in studies with `compare: overall`.
+const SPEEDS: [f64; 3] = [1.0, 1.0 / 1.05, 1.05];
+
+/// Prints the table of docs/compare.md: verdicts on all figures together.
+fn overall(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let (studies, first, seconds) = (
+        parse_number(arguments, 0, 100)?,
+        parse_number(arguments, 1, 1)?,
+        parse_number(arguments, 3, 20)?,
+    );
+    let wanted = arguments.get(2).map_or("", |row| row);
+    let mut study = make_study();
+    study.arms.retain(|arm| arm.role != ArmRole::SameAsBaseline);
+    let mut open = fixture::load("open", StudyArrivals::UpToShareOfSlowest(0.6));
+    open.connections = 64;
+    study.loads.push(open);
+    for load in &mut study.loads {
+        load.duration = Duration::from_secs(seconds);
+    }
+    study.compare = Compare::Overall;
+    (study.blocks.slice, study.blocks.instances) = (None, 1);
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "| row | speed of the change | studies | worse | better | equivalent | open | bound of rate, p50, p99 (median) |\n\
+         |---|---|---|---|---|---|---|---|"
+    )?;
+    let rows = NOISES.iter().filter(|row| row.rate.is_none() && row.effect.is_some());
+    for row in rows.filter(|row| row.name.contains(wanted)) {
+        for speed in SPEEDS {
+            let (mut counts, mut bounds) = ([0; 4], [const { Vec::new() }; 3]);
+            for seed in first..first + studies {
+                let mut model = row.model(seed);
+                let change = model.others.slower(1.0 / speed);
+                model.arms.insert(SICK.to_owned(), change);
+                let found = simulate((&study, false), &model)?.overall.ok_or("no verdict")?;
+                let place = match found.verdict {
+                    Verdict::Worse => 0,
+                    Verdict::Better => 1,
+                    Verdict::Equivalent => 2,
+                    _ => 3,
+                };
+                counts[place] += 1;
+                for (bounds, case) in bounds.iter_mut().zip(&found.cases) {
+                    bounds.push(case.by.unwrap_or(f64::INFINITY));
+                }
+            }
+            let counts = counts.map(|count| percent(f64::from(count), studies as f64));
+            let medians = bounds.map(|mut bounds| {
+                bounds.sort_by(f64::total_cmp);
+                let median = bounds.get(bounds.len() / 2).copied().unwrap_or(f64::NAN);
+                format!("{:.1} %", 100.0 * median)
+            });
+            writeln!(
+                out,
+                "| {} | {speed:.2} | {studies} | {} | {} |",
+                row.name,
+                counts.join(" | "),
+                medians.join(", ")
+            )?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a study of 24 s, which is 40 blocks.

@@ -96,6 +96,8 @@ pub enum Compare {
     Against,
     /// Each arm with the one in its [`Arm::against`], and also every arm with every other except the A/A arm.
     Pairs,
+    /// The only change with the baseline, by rates of closed loops and response times of open ones together.
+    Overall,
 }
 
 /// Responses of the origin server.
@@ -249,7 +251,7 @@ impl Study {
         let mut arms =
             self.arms.iter().enumerate().filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline);
         match self.compare {
-            Compare::Against => arms
+            Compare::Against | Compare::Overall => arms
                 .filter(|(_, arm)| arm.role == ArmRole::Change)
                 .map(|(place, arm)| (place, arm.against))
                 .collect(),

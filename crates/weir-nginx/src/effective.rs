@@ -7,6 +7,7 @@ use weir_sut::Effective;
 use weir_sut::route_match::RouteMatch;
 
 use crate::language::Plain;
+use crate::running::limit_req_rate;
 
 /// Reads the levels of all parameters from the configuration, for the ways that loads take. Process limits are known
 /// only for a running proxy.
@@ -22,7 +23,13 @@ pub(super) fn read(
         .map(|route_match| (route_match.is_secure, Route::of(tree, route_match)));
     let routes: Vec<(bool, Route<'_>)> = routes.collect();
     let rows = (catalog, ProxyKind::Nginx);
-    Effective::of_routes(text, rows, &routes, is_of_tls, |row, route| level(row, route, nofile))
+    let mut effective = Effective::of_routes(text, rows, &routes, is_of_tls, |row, route| {
+        level(row, route, nofile)
+    });
+    // No parameter, but a limit that shows in what nginx answers.
+    let limit = limit_req_rate(tree).map(|rate| ("limit_req_rate".to_owned(), rate.to_string()));
+    effective.levels.extend(limit);
+    effective
 }
 
 /// Returns true if a row is from nginx's module for TLS towards clients.

@@ -43,8 +43,6 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
     let catalog = Catalog::builtin();
     let mut settings = effective::read(String::new(), &tree, route_matches, &catalog, None).levels;
     settings.entry("worker_connections".to_owned()).or_insert_with(|| "512".to_owned());
-    settings
-        .extend(limit_req_rate(&tree).map(|rate| ("limit_req_rate".to_owned(), rate.to_string())));
     let none = "its configuration has no location with `stub_status` that this host may ask";
     Ok(Offers {
         error_log: log.first().map(|path| prefix.join(path)),
@@ -79,7 +77,7 @@ fn has(tree: &[Plain], end: &str) -> bool {
 
 /// Returns the rate of `limit_req`, requests per second; 0 if it is not used, `None` if several zones have rates of
 /// their own (ngx_http_limit_req_module).
-fn limit_req_rate(tree: &[Plain]) -> Option<f64> {
+pub(super) fn limit_req_rate(tree: &[Plain]) -> Option<f64> {
     let limits = all_of(tree, "limit_req");
     let names: BTreeSet<&str> =
         (limits.iter()).filter_map(|limit| option(limit, "zone=")).collect();

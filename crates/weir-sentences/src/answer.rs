@@ -1,8 +1,8 @@
 //! The answer to the study's question in one sentence, for readers who read nothing else.
 
 mod matrix;
+mod overall;
 mod proxies;
-mod servers;
 mod tail;
 
 use weir_analysis::findings::{
@@ -42,8 +42,8 @@ pub fn answer(study: &Study, findings: &Findings) -> String {
 /// Answers from the findings under each load. A second sentence warns if two equal arms came out as different.
 fn describe_loads(study: &Study, findings: &Findings) -> String {
     let Findings { inert, complete, .. } = findings;
-    if let Some(servers) = study.server_pair() {
-        return append_end(servers::describe_servers(study, findings, servers), *complete);
+    if let Some(arms) = study.overall_pair() {
+        return append_end(overall::describe(study, findings, arms), *complete);
     }
     let (metric, complete) = (study.objective.metric, *complete);
     let answering = findings.loads.iter().filter(|load| load.metrics.contains(&metric));

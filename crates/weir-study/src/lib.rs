@@ -153,6 +153,7 @@ fn study(
     let launchers = launchers::read(fields.get("launchers"), catalog, check);
     launchers::check_used(&launchers, &arms.drafts, catalog, check);
     let compare = sections::compare(fields.get("compare"), check);
+    sections::check_overall(fields.get("compare"), compare, &arms.drafts, &loads.drafts, check);
     let published = published::read(fields.get("published"), &arms, &loads, check);
     let mut left_out = arms.left_out;
     left_out.extend(loads.left_out(scale));

@@ -7,15 +7,15 @@ use std::time::Duration;
 use weir_model::limit::Limit;
 use weir_model::quantity::CpuSet;
 use weir_model::study::{
-    BlockSpec, Compare, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective,
+    ArmRole, BlockSpec, Compare, CpuRoles, DelaySpec, Metric, NetworkKind, NetworkSpec, Objective,
     OriginSpec, SearchSpec, Until,
 };
 
 use crate::check::{Checker, Fields, MAX_CONTENT, short};
-use crate::load;
 use crate::machine::CheckContext;
 use crate::proxy::Draft;
 use crate::tree::{Node, Value};
+use crate::{arms, load};
 
 /// Metrics, by their names in studies.
 pub(crate) const METRICS: [(&str, Metric); 5] = [
@@ -209,8 +209,34 @@ pub(crate) fn ends(
 }
 
 pub(crate) fn compare(node: Option<&Node>, check: &mut Checker) -> Compare {
-    let choices = [("against", Compare::Against), ("pairs", Compare::Pairs)];
+    let choices =
+        [("against", Compare::Against), ("pairs", Compare::Pairs), ("overall", Compare::Overall)];
     node.and_then(|node| check.choice(node, &choices)).unwrap_or_default()
+}
+
+/// Checks that a study with `compare: overall` has one change, and loads that each count for themselves.
+pub(crate) fn check_overall(
+    node: Option<&Node>,
+    compare: Compare,
+    arms: &[arms::Draft],
+    loads: &[load::Draft],
+    check: &mut Checker,
+) {
+    let Some(node) = node.filter(|_| compare == Compare::Overall) else { return };
+    let changes = arms.iter().filter(|draft| draft.arm.role == ArmRole::Change).count();
+    if changes != 1 {
+        check
+            .error(
+                node.span.clone(),
+                format!("`overall` is about one change, and there are {changes}"),
+            )
+            .hint("leave one arm, or write `compare: against`: each arm by the objective's metric");
+    }
+    if loads.iter().any(|draft| draft.spec.cell.is_some()) {
+        check
+            .error(node.span.clone(), "`overall` does not go with a matrix of loads")
+            .hint("write the loads one by one, or `compare: against`");
+    }
 }
 
 pub(crate) fn objective(

@@ -153,6 +153,7 @@ impl ServerPair {
                 arm("new".to_owned(), ArmRole::Change, Some(proxy(changed))),
             ],
             cpus: self.cpus,
+            compare: Compare::Overall,
             ..of_server(study_name("compare", &old.host), title, old)
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Arm, ArmRole, Settings, Study};
+use super::{Arm, ArmRole, Compare, Settings, Study};
 use crate::flow::FlowSpec;
 
 /// The proxy under test, with its settings before any arm changes them.
@@ -58,16 +58,10 @@ impl Study {
 }
 
 impl Study {
-    /// Returns both arms if the study compares one server that weir does not start with another, and nothing else.
-    pub fn server_pair(&self) -> Option<[&Arm; 2]> {
-        let [old, new] = &self.arms[..] else {
-            return None;
-        };
-        let are_servers = [old, new].iter().all(|arm| {
-            let proxy = self.proxy_of(arm);
-            proxy.kind == ProxyKind::External && proxy.controller.is_none()
-        });
-        (new.role == ArmRole::Change && are_servers).then_some([old, new])
+    /// Returns the baseline and the only change if the study asks for a verdict on all figures.
+    pub fn overall_pair(&self) -> Option<[&Arm; 2]> {
+        let change = self.arms.iter().find(|arm| arm.role == ArmRole::Change)?;
+        (self.compare == Compare::Overall).then(|| [&self.arms[change.against], change])
     }
 }
 

@@ -17,10 +17,10 @@ pub(crate) mod limiter;
 mod load;
 mod looks;
 mod matrix;
+mod overall;
 mod pairs;
 mod phases;
 mod published;
-mod servers;
 mod setup;
 mod summary;
 mod surroundings;
@@ -152,6 +152,13 @@ fn objective(study: &Study) -> String {
         return capacity::objective(study);
     }
     let objective = &study.objective;
+    if study.overall_pair().is_some() {
+        return format!(
+            "rates of closed loops, and p50 and p99 of open ones, together; equivalence band ±{}; confidence {}",
+            number::level(objective.band),
+            number::level(objective.confidence),
+        );
+    }
     format!(
         "{} ({}){}; equivalence band ±{}; confidence {}",
         words::metric(objective.metric),

@@ -6,7 +6,7 @@ use weir_model::study::{Metric, Study};
 use weir_sentences::limiter::{describe, what_to_do};
 
 use super::compare::{self, Compared, compared};
-use super::{capacity, limit, load, matrix, servers};
+use super::{capacity, limit, load, matrix, overall};
 use crate::input::{Pointers, ReportInput};
 use crate::tree::{
     Block, Cell, Code, Column, Kind, Outputs, Row, Style, Table, Text, clause, labelled, list, text,
@@ -48,13 +48,13 @@ pub(super) fn blocks(input: &ReportInput<'_>) -> Vec<Block> {
         return blocks;
     }
     let rows = compared(input, first, asked_metric(first, metric));
-    match servers::table(input) {
+    match overall::table(input) {
         Some(table) => blocks.push(table),
         None => blocks.extend(comparison(input, first, &rows, &further_loads)),
     }
     let limiters_of_load: Vec<LimiterFindings> =
         findings.limiters.iter().filter(|found| found.load == first.load).cloned().collect();
-    let beside = match study.server_pair() {
+    let beside = match study.overall_pair() {
         Some([_, new]) => Some(new.name.as_str()),
         None => winner(&rows),
     };

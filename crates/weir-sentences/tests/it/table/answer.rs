@@ -3,8 +3,8 @@
 mod limits;
 mod matrix;
 pub(super) mod notes;
+mod overall;
 mod proxies;
-mod servers;
 
 use weir_analysis::findings::Verdict::{self, Better, Equivalent, Inconclusive, Invalid, Worse};
 use weir_analysis::fixture::arm;
@@ -22,7 +22,7 @@ pub(super) fn rows() -> Vec<Row> {
         what_is_compared(),
         loads(),
         proxies::rows(),
-        servers::rows(),
+        overall::rows(),
         limits::rows(),
         matrix::rows(),
         notes::rows(),

@@ -1,4 +1,4 @@
-//! Two servers that weir did not start, side by side: a row for each figure.
+//! A change beside the baseline by all figures: a row for each.
 
 use weir_analysis::findings::{ArmFindings, LoadFindings};
 use weir_model::study::Metric;
@@ -9,22 +9,22 @@ use crate::input::ReportInput;
 use crate::number;
 use crate::tree::{Block, Cell, Column, Kind, Row, Table};
 
-/// Returns the table; `None` unless the study compares two servers.
+/// Returns the table; `None` unless the study asks for a verdict on all figures.
 pub(super) fn table(input: &ReportInput<'_>) -> Option<Block> {
     let study = &input.header.study;
-    let servers = study.server_pair()?;
+    let arms = study.overall_pair()?;
     let rows: Vec<Row> = load::single(input)
         .filter(|load| load.is_usable())
         .flat_map(|load| rows_of_load(input, load))
         .collect();
     let level = number::level(study.objective.confidence);
     let columns = vec![
-        Column::new(&*servers[0].name),
-        Column::new(&*servers[1].name),
+        Column::new(&*arms[0].name),
+        Column::new(&*arms[1].name),
         Column::new(format!("ratio ({level})")),
         Column::left("verdict"),
     ];
-    let caption: Vec<String> = servers
+    let caption: Vec<String> = arms
         .iter()
         .map(|arm| {
             let external = study.proxy_of(arm).external.as_ref();
@@ -33,7 +33,7 @@ pub(super) fn table(input: &ReportInput<'_>) -> Option<Block> {
         .collect();
     let table = Table {
         caption: caption.join("; "),
-        ..Table::new(Kind::Compare, "Comparison of two servers", "figure")
+        ..Table::new(Kind::Compare, "Comparison by all figures", "figure")
     };
     (!rows.is_empty()).then(|| Block::Table(table.columns(columns).rows(rows)))
 }
