@@ -12,7 +12,7 @@ use weir_sut::language::NOT_YET;
 use weir_sut::user::WorkerUser;
 use weir_sut::{Site, SutError, Task};
 
-use super::status::{CONFIGURATION, HIDDEN, STATUS};
+use super::counters::{CONFIGURATION, HIDDEN, STATUS};
 use super::{Httpd, request_log};
 
 const FILE: &str = "httpd.conf";

@@ -8,11 +8,11 @@
 //! [`status`].
 
 mod configuration;
+mod counters;
 mod effective;
 mod modules;
 mod request_log;
 mod running;
-mod status;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -121,7 +121,7 @@ impl Proxy for Httpd {
     ) -> Result<Effective, SutError> {
         let nofile = proxy.map(RunningProxy::nofile).transpose()?;
         let text = match proxy {
-            Some(_) => status::configuration(configuration)?,
+            Some(_) => counters::configuration(configuration)?,
             None => self.dump(configuration)?,
         };
         Ok(effective::read(text, catalog, nofile))
@@ -130,11 +130,11 @@ impl Proxy for Httpd {
     /// Reads totals of mod_status and of the cache of TLS sessions, and the number of log entries for each of httpd's
     /// numbered errors: httpd reports an exhausted pool nowhere else.
     fn counters(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
-        status::counters(configuration)
+        counters::counters(configuration)
     }
 
     fn sampled(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
-        status::sampled(configuration)
+        counters::sampled(configuration)
     }
 }
 

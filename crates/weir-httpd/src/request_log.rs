@@ -3,7 +3,7 @@
 
 use weir_sut::request_line::{FILE, LoggedRequest, words};
 
-use super::status::HIDDEN;
+use super::counters::HIDDEN;
 
 /// Returns the directive of the log with its format; weir's own queries are left out. Lines are written one by one,
 /// since buffering is a setting of the whole server.

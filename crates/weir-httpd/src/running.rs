@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use weir_configuration::read_regular;
 use weir_sut::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 
-use super::status::sampled_of;
+use super::counters::sampled_of;
 
 /// Largest file that is read, in bytes, and maximum depth of includes.
 const MOST: u64 = 1 << 20;

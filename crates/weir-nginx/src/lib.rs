@@ -3,12 +3,12 @@
 //! Paths in the configuration are relative to the prefix (`nginx -p`).
 
 mod configuration;
+mod counters;
 mod effective;
 pub mod language;
 mod own;
 mod request_log;
 mod running;
-mod status;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -149,7 +149,7 @@ impl Proxy for Nginx {
         let Some(text) = self.status(configuration)? else {
             return Ok(BTreeMap::new());
         };
-        status::counters(&text).ok_or_else(|| SutError::Unreadable {
+        counters::counters(&text).ok_or_else(|| SutError::Unreadable {
             kind: ProxyKind::Nginx,
             what: format!("`{}` is not the output of stub_status", text.trim()),
         })
@@ -157,7 +157,7 @@ impl Proxy for Nginx {
 
     fn sampled(&self, configuration: &Configuration) -> Result<BTreeMap<String, u64>, SutError> {
         let text = self.status(configuration)?.unwrap_or_default();
-        Ok(status::sampled(&text))
+        Ok(counters::sampled(&text))
     }
 }
 

@@ -8,14 +8,14 @@ use weir_parameters::Catalog;
 use weir_sut::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 use weir_sut::route_match::RouteMatch;
 
-use super::{effective, status};
+use super::{counters, effective};
 use crate::language::{self, Plain};
 
 pub(super) const RUNNING: Running = Running {
     find,
     needs_files: true,
     most: 64 << 10,
-    sampled: |ask| ask("").map(|text| status::sampled(&text)),
+    sampled: |ask| ask("").map(|text| counters::sampled(&text)),
 };
 
 /// Returns the value of an option of `configure` in the output of `nginx -V`.

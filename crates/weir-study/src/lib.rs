@@ -13,6 +13,7 @@
 
 mod arms;
 mod arrivals;
+mod candidate;
 mod check;
 mod confirmation;
 mod controller;
@@ -42,6 +43,7 @@ mod words;
 use weir_model::study::Study;
 use weir_parameters::Catalog;
 
+pub use candidate::{CandidatePair, ProgramFiles};
 pub use check::Finding;
 pub use confirmation::Confirmation;
 pub use engine::{Engine, RequestFault, read_small};

@@ -17,11 +17,11 @@ use weir_model::study::{
 const LENGTH: Duration = Duration::from_secs(60);
 
 /// Length of each load of a comparison, unless a budget says another.
-const LENGTH_OF_COMPARISON: Duration = Duration::from_secs(20);
+pub(crate) const LENGTH_OF_COMPARISON: Duration = Duration::from_secs(20);
 
 /// Largest share of what the slower of two servers completed in the closed loop, at which their response times are
 /// compared.
-const SHARE: f64 = 0.6;
+pub(crate) const SHARE: f64 = 0.6;
 
 /// A server by its URL.
 #[derive(Debug, Clone)]
@@ -216,15 +216,20 @@ fn arm(name: String, role: ArmRole, proxy: Option<ProxySpec>) -> Arm {
 
 /// Completes the requests. Unless a status is expected already, only 2xx counts, so that redirects and error pages,
 /// which cost a server little, are not taken for its capacity.
-fn expecting(flow: FlowSpec, server: &NamedServer) -> FlowSpec {
-    let host = Some(server.authority.clone());
-    let mut flow = FlowSpec { arrivals: ArrivalsSpec::Closed, host, ..flow };
+pub(crate) fn expecting_success(mut flow: FlowSpec) -> FlowSpec {
     for one in &mut flow.requests {
         let expect = one.expect.get_or_insert_default();
         if expect.status.is_empty() {
             expect.status.push(StatusSpec::Class(2));
         }
     }
+    flow
+}
+
+/// Completes the requests to a server.
+fn expecting(flow: FlowSpec, server: &NamedServer) -> FlowSpec {
+    let host = Some(server.authority.clone());
+    let mut flow = expecting_success(FlowSpec { arrivals: ArrivalsSpec::Closed, host, ..flow });
     if let Some(tls) = &mut flow.tls {
         // The Host field may have a port, and no certificate is for one.
         tls.server_name.get_or_insert_with(|| server.host.clone());

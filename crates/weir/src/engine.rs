@@ -14,14 +14,14 @@ use weir_model::load::LeftOut;
 use weir_model::request::WeightedRequest;
 use weir_study::{Engine, RequestFault, read_small};
 
-use crate::names;
+use crate::name_lookup;
 
 /// Engine for checking studies.
 pub(crate) const ENGINE: Engine = Engine { read: read_small, resolve, requests, flow };
 
 /// Returns the first address of `name:port`.
 fn resolve(text: &str) -> io::Result<SocketAddr> {
-    let all = names::addresses(text)?;
+    let all = name_lookup::addresses(text)?;
     all.into_iter().next().ok_or_else(|| io::Error::other("the name has no address"))
 }
 

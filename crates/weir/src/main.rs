@@ -15,7 +15,7 @@ mod commands;
 mod config;
 mod engine;
 mod failure;
-mod names;
+mod name_lookup;
 mod other_tools;
 mod progress;
 mod recorded;

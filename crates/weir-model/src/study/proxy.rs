@@ -261,8 +261,8 @@ pub struct LauncherSpec {
 }
 
 /// Passes the list of all proxies that weir starts to the macro `$each`: variant, name, title, and whether the proxy
-/// can serve its own files. The name is used in studies and files; the proxy's module in `weir-sut` and its file of
-/// rows in `parameters/` have the same name.
+/// can serve its own files. The name is used in studies and files; the proxy's crate is called `weir-` and the
+/// name (`weir-proxies` imports it under the name alone), and its file of rows in `parameters/` has the name too.
 #[macro_export]
 macro_rules! proxies {
     ($each:ident) => {

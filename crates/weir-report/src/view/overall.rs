@@ -1,7 +1,7 @@
 //! A change beside the baseline by all figures: a row for each.
 
 use weir_analysis::findings::{ArmFindings, LoadFindings};
-use weir_model::study::Metric;
+use weir_model::study::{Metric, ProxySpec};
 
 use super::compare::compared;
 use super::load;
@@ -26,16 +26,26 @@ pub(super) fn table(input: &ReportInput<'_>) -> Option<Block> {
     ];
     let caption: Vec<String> = arms
         .iter()
-        .map(|arm| {
-            let external = study.proxy_of(arm).external.as_ref();
-            format!("{}: {}", arm.name, external.map(ToString::to_string).unwrap_or_default())
-        })
+        .map(|arm| format!("{}: {}", arm.name, describe_proxy(study.proxy_of(arm))))
         .collect();
     let table = Table {
         caption: caption.join("; "),
         ..Table::new(Kind::Compare, "Comparison by all figures", "figure")
     };
     (!rows.is_empty()).then(|| Block::Table(table.columns(columns).rows(rows)))
+}
+
+/// Names a proxy by its address, or by its program and configuration.
+fn describe_proxy(proxy: &ProxySpec) -> String {
+    if let Some(external) = &proxy.external {
+        return external.to_string();
+    }
+    let program = proxy.executable.as_ref().map(|path| path.display().to_string());
+    let program = program.unwrap_or_else(|| proxy.kind.name().to_owned());
+    match &proxy.configuration {
+        Some(own) => format!("{program} with {}", own.file.display()),
+        None => program,
+    }
 }
 
 /// Returns the rows of one load: the rate of a closed loop, or response times at a rate, and wrong answers.

@@ -9,8 +9,9 @@ use super::{FlowArgs, LabArgs, ReportFormat};
 #[derive(Debug, ClapArgs)]
 #[command(
     allow_negative_numbers = true,
-    mut_arg("url", |arg| arg.index(1).value_name("OLD_URL").required(true).help(
-        "URL of the server that is known, for example http://127.0.0.1:8080/",
+    mut_arg("url", |arg| arg.index(1).value_name("OLD_URL").help(
+        "URL of the server that is known, for example http://127.0.0.1:8080/; with --candidate-program or \
+         --candidate-configuration: host and target of the requests",
     )),
     mut_arg("rate", |arg| arg.help(
         "Rate at which response times are compared, requests per second [default: 60% of what the slower one completes \
@@ -33,7 +34,10 @@ pub(crate) struct CompareArgs {
 
     /// URL of the server that is compared with it
     #[arg(index = 2, value_name = "NEW_URL")]
-    pub(crate) other: String,
+    pub(crate) other: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) candidate: CandidateArgs,
 
     /// Time for the whole comparison, such as 10m: the longer, the smaller the differences that can be shown
     /// [default: about a minute]
@@ -60,4 +64,45 @@ pub(crate) struct CompareArgs {
     /// Write it to a file instead of standard output
     #[arg(short, long, value_name = "FILE", requires = "format")]
     pub(crate) output: Option<PathBuf>,
+}
+
+const PROGRAMS: &str = "Programs and configurations, started by weir";
+
+/// A proxy that weir starts, and its candidate.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CandidateArgs {
+    /// Program that is compared with --program: another version, or another build; weir starts both
+    #[arg(long, value_name = "PATH", help_heading = PROGRAMS)]
+    pub(crate) candidate_program: Option<PathBuf>,
+
+    /// Program that is known [default: the one found on PATH]
+    #[arg(long, value_name = "PATH", help_heading = PROGRAMS)]
+    pub(crate) program: Option<PathBuf>,
+
+    /// Configuration that is compared with --configuration; weir starts a copy of each
+    #[arg(long, value_name = "FILE", help_heading = PROGRAMS)]
+    pub(crate) candidate_configuration: Option<PathBuf>,
+
+    /// Configuration that is known, also that of the candidate if it has none of its own [default: one that weir writes]
+    #[arg(long, value_name = "FILE", help_heading = PROGRAMS)]
+    pub(crate) configuration: Option<PathBuf>,
+
+    /// Kind of the proxy [default: by the program's or the file's name]
+    #[arg(long, value_name = "KIND", help_heading = PROGRAMS)]
+    pub(crate) proxy: Option<String>,
+}
+
+impl CandidateArgs {
+    /// Returns true if weir is to start what is compared.
+    pub(crate) fn is_given(&self) -> bool {
+        let CandidateArgs {
+            candidate_program,
+            program,
+            candidate_configuration,
+            configuration,
+            proxy,
+        } = self;
+        let paths = [candidate_program, program, candidate_configuration, configuration];
+        proxy.is_some() || paths.iter().any(|path| path.is_some())
+    }
 }

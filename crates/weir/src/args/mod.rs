@@ -18,7 +18,7 @@ mod patch;
 mod progress;
 
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
-pub(crate) use compare::CompareArgs;
+pub(crate) use compare::{CandidateArgs, CompareArgs};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use generate::GenerateArgs;
 pub(crate) use kube::{

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::args::{FlowArgs, PodArgs};
 use crate::commands::kube;
 use crate::failure::Failure;
-use crate::{names, terminal};
+use crate::{name_lookup, terminal};
 
 /// Prefix that distinguishes an Ingress from a URL and from a study.
 const PREFIX: &str = "ingress/";
@@ -48,7 +48,7 @@ pub(crate) fn resolve(
         }
     }
     if flow.to.is_none() {
-        let addresses = names::addresses(&served.to).map_err(|error| {
+        let addresses = name_lookup::addresses(&served.to).map_err(|error| {
             Failure::failed(format!("{}: {error}", served.to))
                 .hint("give the address with --to, as pods of the cluster reach it")
         })?;

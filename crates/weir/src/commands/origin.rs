@@ -13,7 +13,7 @@ use weir_origin::{Content, Origin, OriginConfig, Stall};
 use crate::args::OriginArgs;
 use crate::commands::flag;
 use crate::failure::Failure;
-use crate::{names, signals, terminal};
+use crate::{name_lookup, signals, terminal};
 
 /// Time between checks for the end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -80,7 +80,7 @@ fn read_config(args: &OriginArgs) -> Result<OriginConfig, Failure> {
 }
 
 fn address(text: &str) -> Result<SocketAddr, Failure> {
-    let addresses = names::addresses(text).map_err(|error| {
+    let addresses = name_lookup::addresses(text).map_err(|error| {
         Failure::input(format!("--listen {text}: {error}"))
             .hint("an address looks like 127.0.0.1:8000 or [::1]:8000")
     })?;

@@ -173,6 +173,17 @@ pub(crate) fn context() -> CheckContext {
     }
 }
 
+/// Reads a study that weir has written, with the defaults of the proxies that are installed here.
+pub(crate) fn read_text(
+    text: &str,
+    name: &str,
+    catalog: &Catalog,
+    machine: &CheckContext,
+) -> Result<Study, Failure> {
+    let catalog = if machine.one_machine { &with_defaults_here(catalog, text) } else { catalog };
+    parse(text, name, catalog, Scale::ONE, machine)
+}
+
 fn parse(
     text: &str,
     name: &str,

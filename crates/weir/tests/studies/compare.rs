@@ -119,3 +119,58 @@ fn what_cannot_be_compared_is_refused() {
     server.signal(Signal::TERM);
     server.end();
 }
+
+/// Returns a configuration of nginx that passes requests on, by connections that are kept or not.
+fn passing_on(keeps: bool) -> String {
+    let kept = if keeps { "proxy_http_version 1.1; proxy_set_header Connection '';" } else { "" };
+    format!(
+        "worker_processes 1;\nevents {{}}\nhttp {{ access_log off;\n\
+         upstream app {{ server 192.0.2.1:80; keepalive 16; }}\n\
+         server {{ listen 127.0.0.1:8081; location / {{ proxy_pass http://app; {kept} }} }} }}\n"
+    )
+}
+
+/// A candidate that opens a connection to the origin for each request carries a fraction.
+#[test]
+fn a_candidate_configuration_that_is_worse_fails() {
+    let sandbox = Sandbox::new();
+    sandbox.write("old.conf", &passing_on(true));
+    sandbox.write("nginx-new.conf", &passing_on(false));
+    let line = "compare http://shop.test/cart --configuration old.conf --candidate-configuration nginx-new.conf \
+                -c 8 --budget 40s --out run --format json --fail-if";
+    let ended = sandbox.call(&format!("{line} worse")).with_code(3);
+    ended.stderr.has("--fail-if worse: new is worse than old in rate");
+    let document: Value = serde_json::from_str(&ended.stdout).expect("findings");
+    let overall = &document["overall"];
+    assert_eq!(overall["verdict"], "worse", "{overall}");
+    assert_eq!(overall["cases"].as_array().map(Vec::len), Some(3), "{overall}");
+    let study = std::fs::read_to_string(sandbox.path("run/study.yaml")).expect("the study");
+    study.has_all(&["compare: overall", "nginx-new.conf"]);
+    let shown = sandbox.call("report run").with_code(0);
+    flat(&shown.stdout).has_all(&["new is worse than old in rate", "nginx with nginx-new.conf"]);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_in_a_line() {
+    let sandbox = Sandbox::new();
+    for (line, why) in [
+        ("", "what is to be compared?"),
+        ("http://127.0.0.1:9/", "what is http://127.0.0.1:9/ to be compared with?"),
+        ("--program /usr/sbin/nginx", "there is no candidate that differs"),
+        ("--candidate-configuration nginx.conf", "with which configuration is it compared?"),
+        ("--candidate-program ./proxy", "which proxy is it?"),
+        ("--candidate-program ./proxy --proxy ngin", "did you mean `nginx`?"),
+        ("--candidate-program ./nginx-of-nobody", "nginx-of-nobody"),
+        ("--candidate-program ./nginx -c 4 --connection hold", "held connections get no requests"),
+        ("https://a.test/ --candidate-program ./nginx", "compared in clear"),
+        (
+            "http://127.0.0.1:9/ http://127.0.0.2:9/ --program nginx",
+            "one URL gives host and target",
+        ),
+        ("--candidate-program ./nginx --fail-if 'p90 > +3%'", "only the rate, p50 and p99"),
+    ] {
+        let ended = sandbox.call(&format!("compare {line}"));
+        assert!(matches!(ended.code, Some(1 | 2)), "{line}: {}", ended.stderr);
+        flat(&ended.stderr).has(why);
+    }
+}

@@ -15,7 +15,7 @@ use crate::commands::load::Server;
 use crate::commands::study::StudyFile;
 use crate::commands::{public, server, time};
 use crate::failure::Failure;
-use crate::names;
+use crate::name_lookup;
 
 /// Default objective. It is fixed, and no multiple of what the server does at low rates, so that it is known beforehand
 /// and the same tomorrow.
@@ -111,7 +111,7 @@ fn address_of(url: &str) -> Option<String> {
         "https" => Some(443),
         _ => Some(80),
     });
-    let addresses = names::addresses(&format!("{}:{}", uri.host()?, port?)).ok()?;
+    let addresses = name_lookup::addresses(&format!("{}:{}", uri.host()?, port?)).ok()?;
     addresses.first().map(ToString::to_string)
 }
 

@@ -40,7 +40,7 @@ mod stretches;
 pub(crate) use calibrate::carries;
 use distant::{Carried, Distant};
 use job::Job;
-pub(crate) use job::Server;
+pub(crate) use job::{Server, describe_requests};
 use result::{Collected, End};
 use second_look::Remark;
 pub(crate) use second_look::about_redirect;

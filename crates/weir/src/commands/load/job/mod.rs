@@ -27,7 +27,7 @@ mod url;
 
 use describe::{Described, describe};
 use flow::Prepared;
-pub(crate) use server::Server;
+pub(crate) use server::{Server, describe_requests};
 pub(super) use url::without_secrets;
 
 /// Longest trial if only a number of requests is given.

@@ -18,6 +18,14 @@ pub(crate) struct Server {
     pub(crate) target: String,
 }
 
+/// Reads the options of a flow to proxies that weir starts. No server is looked for; `names_host` says if requests are
+/// for the URL's host.
+pub(crate) fn describe_requests(args: &FlowArgs, names_host: bool) -> Result<FlowSpec, Failure> {
+    let described = describe_for_search(MAIN, args)?;
+    let host = names_host.then_some(described.url.authority);
+    Ok(FlowSpec { host, ..described.spec })
+}
+
 impl Server {
     /// Reads the arguments and calls `may_ask` with the flow and all its addresses. Only then, and if requests come
     /// from this host, checks that a server listens there.

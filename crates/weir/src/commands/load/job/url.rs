@@ -9,7 +9,7 @@ use http::uri::InvalidUri;
 use weir_model::study::no_server_at;
 
 use crate::failure::Failure;
-use crate::names;
+use crate::name_lookup;
 
 /// The parts of an http or https URL.
 pub(super) struct Url {
@@ -116,9 +116,9 @@ impl Url {
         } else {
             format!("{}:{}", self.host, self.port)
         };
-        let addresses = names::addresses(&name_and_port).map_err(|error| {
+        let addresses = name_lookup::addresses(&name_and_port).map_err(|error| {
             Failure::failed(format!("{}: the name does not resolve: {error}", self.host))
-                .hint(names::hint())
+                .hint(name_lookup::hint())
         })?;
         match addresses.iter().find_map(no_server_at) {
             Some(why) => Err(Failure::input(format!("{}: {why}", self.text))),
