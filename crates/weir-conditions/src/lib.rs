@@ -11,6 +11,7 @@ use weir_report::number;
 
 pub mod capacity;
 pub mod load;
+pub mod runs;
 pub mod study;
 
 /// A condition that cannot be read, or has a subject that its result lacks.

@@ -18,6 +18,7 @@ mod input;
 pub mod load;
 pub mod number;
 mod render;
+pub mod runs;
 pub mod secrets;
 mod tree;
 mod view;

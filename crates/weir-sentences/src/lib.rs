@@ -22,6 +22,7 @@ mod phases;
 mod published;
 mod ranking;
 mod rests;
+pub mod runs;
 mod surroundings;
 pub mod validity;
 

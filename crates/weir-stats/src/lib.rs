@@ -24,6 +24,7 @@ mod median;
 pub mod multiplicity;
 mod normal;
 pub mod pooled;
+pub mod prediction;
 pub mod relative;
 mod selection;
 pub mod share;

@@ -39,6 +39,11 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) candidate: CandidateArgs,
 
+    /// Folder of earlier runs, whose spread says how much two runs differ by chance, when OLD_URL and NEW_URL are
+    /// folders of runs [default: the folder that the older run is in]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) history: Option<PathBuf>,
+
     /// Time for the whole comparison, such as 10m: the longer, the smaller the differences that can be shown
     /// [default: about a minute]
     #[arg(long, value_name = "TIME")]

@@ -20,12 +20,16 @@ use crate::progress::Reporter;
 use crate::terminal;
 
 mod candidate;
+pub(crate) mod runs;
 
 pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    refuse_idle(args)?;
     if let Some(path) = &args.output {
         can_be_written(path)?;
     }
+    if let Some(folders) = runs::folders(args) {
+        return runs::run(args, folders);
+    }
+    refuse_idle(args)?;
     let options = run::read_options(&args.lab)?;
     let rate = args.flow.rate.as_deref().map(|text| flag("-R", parse_rate(text))).transpose()?;
     let mut read = match &args.other {

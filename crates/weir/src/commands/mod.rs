@@ -12,7 +12,7 @@ use crate::terminal;
 
 mod agent;
 pub(crate) mod capacity;
-mod compare;
+pub(crate) mod compare;
 pub(crate) mod config;
 mod confirm;
 mod doctor;

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use weir_testkit::origin;
 use weir_testkit::program::{HasAll, flat, run, wait_until};
-use weir_testkit::sandbox::Sandbox;
+use weir_testkit::sandbox::{self, Sandbox};
 
 /// Two virtual servers of one nginx, each of which answers rightly only to its own name and target.
 struct TwoServers {
@@ -172,5 +172,53 @@ fn what_cannot_be_compared_is_refused_in_a_line() {
         let ended = sandbox.call(&format!("compare {line}"));
         assert!(matches!(ended.code, Some(1 | 2)), "{line}: {}", ended.stderr);
         flat(&ended.stderr).has(why);
+    }
+}
+
+/// Copies a run, as one that began at another minute.
+fn copy_run(sandbox: &Sandbox, from: &str, minute: u32) {
+    let (from, to) = (sandbox.path(from), sandbox.path(&format!("history/{minute}")));
+    std::fs::create_dir_all(&to).expect("own folder");
+    for entry in std::fs::read_dir(&from).expect("a run").flatten() {
+        if entry.path().is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).expect("own file");
+        }
+    }
+    let header = to.join("run.json");
+    let mut run: Value =
+        serde_json::from_str(&std::fs::read_to_string(&header).expect("run.json")).expect("JSON");
+    run["started_at"] = format!("2026-01-01T00:{minute:02}:00Z").into();
+    std::fs::write(&header, run.to_string()).expect("own file");
+}
+
+#[test]
+fn two_runs_are_compared_by_the_spread_of_those_before() {
+    let sandbox = Sandbox::new();
+    let load = "- {name: closed, closed: true, connections: 4, duration: 4s}";
+    for name in ["history/one", "history/two"] {
+        sandbox.write("study.yaml", &sandbox::study("{kind: nginx}", load, ""));
+        sandbox.call(&format!("run study.yaml --out {name}")).with_code(0);
+    }
+    let line = "compare history/one history/two";
+    let few = sandbox.call(&format!("{line} --fail-if worse")).with_code(1);
+    flat(&few.stdout)
+        .has("5 earlier runs of the same study are needed to know how much runs differ here");
+    few.stderr.has("so it cannot be judged");
+    sandbox.call(&format!("{line} --fail-if inconclusive")).with_code(3);
+    (1..=6).for_each(|minute| copy_run(&sandbox, "history/one", minute));
+    let found = sandbox.call(&format!("{line} --format json")).with_code(0);
+    let document: Value = serde_json::from_str(&found.stdout).expect("findings");
+    assert_eq!(document["format"], "weir-runs/1");
+    assert_eq!(document["history"].as_array().map(Vec::len), Some(7), "{document}");
+    assert_eq!(document["figures"][0]["why"], "no-spread", "{document}");
+    for (line, why) in [
+        ("history/two history/one", "one began before two"),
+        ("history/one history/one", "is compared with itself"),
+        ("history/one history/gone", "cannot read history/gone"),
+        ("history/one history/two --format csv", "two runs have no table of that kind"),
+        ("history/one history/two --fail-if 'p99 > 3ms'", "two runs are judged as a whole"),
+        ("history/one history/two --history nowhere", "cannot read nowhere"),
+    ] {
+        flat(&sandbox.call(&format!("compare {line}")).with_code(2).stderr).has(why);
     }
 }

@@ -16,6 +16,7 @@ mod limiter;
 mod limits;
 mod published;
 mod ranking;
+mod runs;
 mod surroundings;
 mod validity;
 
@@ -60,6 +61,7 @@ const SECTIONS: &[Section] = &[
     ("The reason for a verdict on a limit", limits::rows),
     ("A ranking", ranking::rows),
     ("The reason for a verdict on a published result", published::rows),
+    ("A run and those before it", runs::rows),
 ];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";
