@@ -53,7 +53,7 @@ impl<'a> Comparer<'a> {
         for metric in self.data.metrics() {
             match self.data.study.compare {
                 Compare::Against | Compare::Overall => {
-                    compared.comparisons.extend(self.against(metric))
+                    compared.comparisons.extend(self.against(metric));
                 }
                 Compare::Pairs => {
                     let pairs = self.pairs(metric);

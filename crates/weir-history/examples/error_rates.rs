@@ -4,6 +4,8 @@
 //! error_rates [RUNS [SEED]]
 //! ```
 
+use std::io::{self, Write};
+
 use weir_history::{Figure, FigureKey, RunFigures, RunVerdict, judge};
 use weir_model::study::Metric;
 use weir_stats::SplitMix64;
@@ -11,24 +13,25 @@ use weir_stats::SplitMix64;
 /// Standard deviation of the logarithm of a figure between runs.
 const NOISE: f64 = 0.03;
 
-fn main() {
+fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>().ok());
     let runs = arguments.next().flatten().unwrap_or(20_000);
     let seed = arguments.next().flatten().unwrap_or(1);
-    println!(
-        "| earlier runs | figures | equal: worse | one figure 5 % worse | one figure 10 % worse | all 10 % worse |"
-    );
-    println!("|---|---|---|---|---|---|");
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "| earlier runs | figures | equal | one figure 5 % worse | one figure 10 % worse | all 10 % worse |\n\
+         |---|---|---|---|---|---|"
+    )?;
     for earlier in [5, 10, 20, 50] {
         for figures in [1, 3, 9] {
-            let shares =
-                [(1.0, 0), (1.05, 1), (1.10, 1), (1.10, figures)].map(|(factor, worse)| {
-                    share_of_worse(runs, seed, (earlier, figures), (factor, worse))
-                });
+            let truths = [(1.0, 0), (1.05, 1), (1.10, 1), (1.10, figures)];
+            let shares = truths.map(|truth| share_of_worse(runs, seed, (earlier, figures), truth));
             let cells = shares.map(|share| format!("{:.1} %", 100.0 * share));
-            println!("| {earlier} | {figures} | {} |", cells.join(" | "));
+            writeln!(out, "| {earlier} | {figures} | {} |", cells.join(" | "))?;
         }
     }
+    Ok(())
 }
 
 /// Returns the share of runs that are called worse, if so many of their figures are worse by a factor.
