@@ -336,7 +336,7 @@ fn overall(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
         load.duration = Duration::from_secs(seconds);
     }
     study.compare = Compare::Overall;
-    (study.blocks.slice, study.blocks.instances) = (None, 1);
+    study.blocks.slice = None;
     let mut out = io::stdout().lock();
     writeln!(
         out,
