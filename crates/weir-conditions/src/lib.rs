@@ -10,9 +10,12 @@ use weir_model::quantity::{format_duration, parse_duration, parse_rate};
 use weir_report::number;
 
 pub mod capacity;
+mod junit;
 pub mod load;
 pub mod runs;
 pub mod study;
+
+pub use junit::junit;
 
 /// A condition that cannot be read, or has a subject that its result lacks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -78,6 +78,10 @@ pub(crate) struct CapacityArgs {
     #[arg(long, value_name = "CONDITION", help_heading = SEARCH)]
     pub(crate) fail_if: Vec<String>,
 
+    /// Write the conditions of --fail-if to a file as JUnit XML, which CI servers show as test results
+    #[arg(long, value_name = "FILE", requires = "fail_if")]
+    pub(crate) junit: Option<PathBuf>,
+
     /// Continue a search that was interrupted or killed
     #[arg(
         long,

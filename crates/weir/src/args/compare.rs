@@ -54,6 +54,10 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "CONDITION")]
     pub(crate) fail_if: Vec<String>,
 
+    /// Write the conditions of --fail-if to a file as JUnit XML, which CI servers show as test results
+    #[arg(long, value_name = "FILE", requires = "fail_if")]
+    pub(crate) junit: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) lab: LabArgs,
 

@@ -85,6 +85,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "CONDITION")]
     pub(crate) fail_if: Vec<String>,
 
+    /// Write the conditions of --fail-if to a file as JUnit XML, which CI servers show as test results
+    #[arg(long, value_name = "FILE", requires = "fail_if")]
+    pub(crate) junit: Option<PathBuf>,
+
     /// Print the whole percentile spectrum
     #[arg(short = 'L', long)]
     pub(crate) latency: bool,

@@ -282,6 +282,10 @@ pub(crate) struct RunArgs {
     /// given many times
     #[arg(long, value_name = "CONDITION")]
     pub(crate) fail_if: Vec<String>,
+
+    /// Write the conditions of --fail-if to a file as JUnit XML, which CI servers show as test results
+    #[arg(long, value_name = "FILE", requires = "fail_if")]
+    pub(crate) junit: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

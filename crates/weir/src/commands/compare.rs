@@ -52,8 +52,12 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let reporter = Reporter::shown(args.lab.progress.word())?;
     let summary = run::carry_out(&options, Some(&read), reporter)
         .map_err(|error| server::explained(error, &read.study, &options.folder))?;
-    let shown =
-        EndOutput { format: args.format, is_full: args.full, output: args.output.as_deref() };
+    let shown = EndOutput {
+        format: args.format,
+        is_full: args.full,
+        output: args.output.as_deref(),
+        junit: args.junit.as_deref(),
+    };
     run::finish(&summary, None, &shown, &args.lab, Some(&conditions))
 }
 

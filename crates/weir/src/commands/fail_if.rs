@@ -1,6 +1,9 @@
 //! `--fail-if`: conditions on a result that decide the exit code.
 
+use std::path::Path;
+
 use weir_conditions::{ConditionError, Judged};
+use weir_report::secrets::masked;
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -9,6 +12,14 @@ use crate::terminal;
 pub(super) fn refused(error: ConditionError) -> Failure {
     let hint = error.hint.clone();
     Failure::input(error).maybe_hint(hint)
+}
+
+/// Writes judged conditions as JUnit XML, if a file is named for it.
+pub(super) fn keep(file: Option<&Path>, suite: &str, judged: &[Judged]) -> Result<(), Failure> {
+    let Some(path) = file else { return Ok(()) };
+    let text = weir_conditions::junit(suite, judged);
+    weir_files::write_output(path, masked(&text).as_bytes())
+        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Fails if a condition is true or cannot be judged. Prints a line on standard error about every condition that is

@@ -109,8 +109,12 @@ fn finish_run(
     let summary = carry_out(options, read, reporter)
         .map_err(|error| Failure::of_run(error, Some(&options.folder)))?;
     let confirm = args.lab.confirm.then_some(options);
-    let shown =
-        EndOutput { format: args.format, is_full: args.full, output: args.output.as_deref() };
+    let shown = EndOutput {
+        format: args.format,
+        is_full: args.full,
+        output: args.output.as_deref(),
+        junit: args.junit.as_deref(),
+    };
     finish(&summary, confirm, &shown, &args.lab, conditions)
 }
 
@@ -411,6 +415,8 @@ pub(super) struct EndOutput<'a> {
     pub(super) is_full: bool,
     /// File to write to instead of standard output.
     pub(super) output: Option<&'a Path>,
+    /// File for the judged conditions.
+    pub(super) junit: Option<&'a Path>,
 }
 
 /// Shows what a run found, keeps its report, and judges the conditions.
@@ -441,11 +447,10 @@ pub(super) fn finish(
         }
         None => {
             let study = &run.header.study;
-            fail_if::conclude(
-                &conditions
-                    .map(|conditions| conditions.judge(study, &findings))
-                    .unwrap_or_default(),
-            )?;
+            let judged = conditions.map(|conditions| conditions.judge(study, &findings));
+            let judged = judged.unwrap_or_default();
+            fail_if::keep(shown.junit, &study.name, &judged)?;
+            fail_if::conclude(&judged)?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -222,3 +222,34 @@ fn two_runs_are_compared_by_the_spread_of_those_before() {
         flat(&sandbox.call(&format!("compare {line}")).with_code(2).stderr).has(why);
     }
 }
+
+/// Returns the commands of `weir` in the examples for CI servers, with their lines joined as YAML folds them.
+fn examples() -> Vec<String> {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compare.md");
+    let text = std::fs::read_to_string(docs).expect("docs/compare.md");
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let begins = |line: &&str| line.starts_with("weir compare --configuration production/");
+    let starts = lines.iter().enumerate().filter(|(_, line)| begins(line));
+    starts.map(|(place, line)| format!("{line} {}", lines[place + 1])).collect()
+}
+
+/// The examples of the docs fail for a candidate that is worse, and pass for one that is not.
+#[test]
+fn the_examples_for_ci_fail_and_pass() {
+    let all = examples();
+    assert_eq!(all.len(), 2, "{all:?}");
+    for (line, candidate_keeps, code) in [(&all[0], false, 3), (&all[1], true, 0)] {
+        let sandbox = Sandbox::new();
+        for (folder, keeps) in [("production", !candidate_keeps), ("candidate", candidate_keeps)] {
+            std::fs::create_dir(sandbox.path(folder)).expect("own folder");
+            sandbox.write(&format!("{folder}/nginx.conf"), &passing_on(keeps));
+        }
+        let line = line.replace("--budget 2m", "--budget 40s -c 8");
+        let ended = sandbox.call(line.trim_start_matches("weir "));
+        let junit = std::fs::read_to_string(sandbox.path("weir.xml")).expect("weir.xml");
+        assert_eq!(junit.contains("<failure "), code == 3, "{junit}");
+        ended.with_code(code);
+        let markdown = std::fs::read_to_string(sandbox.path("weir.md")).expect("weir.md");
+        markdown.has("new ");
+    }
+}

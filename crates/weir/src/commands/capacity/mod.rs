@@ -190,6 +190,7 @@ fn finish(
         terminal::tell(&format!("\nInterrupted. Continue with: weir capacity {rest}\n"));
         return Ok(ExitCode::from(INTERRUPTED));
     }
+    fail_if::keep(args.junit.as_deref(), &run.header.study.name, &judged)?;
     fail_if::conclude(&judged)?;
     if is_answered(&findings) {
         Ok(ExitCode::SUCCESS)

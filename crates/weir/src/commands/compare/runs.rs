@@ -56,7 +56,9 @@ pub(super) fn run(args: &CompareArgs, [old, new]: [PathBuf; 2]) -> Result<ExitCo
     let found = judge([old_figures, new_figures], &history, differences);
     let text = format(args, &found)?;
     deliver(&text, args.output.as_deref())?;
-    fail_if::conclude(&conditions.judge(&found))?;
+    let judged = conditions.judge(&found);
+    fail_if::keep(args.junit.as_deref(), &new_run.header.study.name, &judged)?;
+    fail_if::conclude(&judged)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -140,6 +140,7 @@ fn concluded(
         }
         _ => {}
     }
+    fail_if::keep(args.junit.as_deref(), "weir load", judged)?;
     fail_if::conclude(judged)?;
     Ok(ExitCode::SUCCESS)
 }
