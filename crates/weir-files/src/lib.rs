@@ -16,7 +16,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use ours::{
@@ -176,15 +176,13 @@ pub fn open_output(path: &Path) -> io::Result<File> {
     let folder =
         path.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     ours::no_foreign_link(folder).map_err(io::Error::other)?;
-    let folder = fs::canonicalize(folder)?;
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
-    if only_ours(&folder).is_ok() {
+    // Nobody else can put a link in the place of a part of this path, now or later.
+    if only_ours_named(folder).is_ok() {
         return open_unless_unread(options, path);
     }
-    // A FIFO is not waited for.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let opened = options.custom_flags(flags.bits().cast_signed()).open(path);
+    let opened = open_without_links(path);
     let refused = "others may write in its folder, and it is not a file of yours";
     let file = opened.map_err(|error| {
         if is_loop(&error) { io::Error::other(format!("{refused}: it is a link")) } else { error }
@@ -195,6 +193,28 @@ pub fn open_output(path: &Path) -> io::Result<File> {
         Ok(file)
     } else {
         Err(io::Error::other(refused))
+    }
+}
+
+/// Opens a file for writing without waiting for a FIFO. No part of its path may be a link at that moment, or become one
+/// (RESOLVE_NO_SYMLINKS of openat2(2), since Linux 5.6).
+fn open_without_links(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat2(
+        rustix::fs::CWD,
+        std::path::absolute(path)?,
+        flags,
+        Mode::from_raw_mode(0o666),
+        ResolveFlags::NO_SYMLINKS,
+    );
+    match opened {
+        Ok(file) => Ok(file.into()),
+        // An older kernel: the last part of the path at least is no link.
+        Err(rustix::io::Errno::NOSYS) => {
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+            OpenOptions::new().write(true).create(true).custom_flags(flags).open(path)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -276,6 +296,39 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         fs::symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    /// Whoever may write a folder above an output's can put a link in its place at any moment.
+    #[test]
+    fn an_output_goes_nowhere_else_while_a_folder_and_a_link_change_places() {
+        let outer = tempfile::tempdir().unwrap();
+        let (shared, own) = (outer.path().join("shared"), outer.path().join("own"));
+        let (folder, link) = (shared.join("folder"), shared.join("link"));
+        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("file"), "kept").unwrap();
+        symlink(&own, &link).unwrap();
+        fs::set_permissions(&shared, Permissions::from_mode(0o777)).unwrap();
+        let is_done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let flags = rustix::fs::RenameFlags::EXCHANGE;
+                    let _ = rustix::fs::renameat_with(
+                        rustix::fs::CWD,
+                        &folder,
+                        rustix::fs::CWD,
+                        &link,
+                        flags,
+                    );
+                }
+            });
+            for _ in 0..2_000 {
+                let _ = write_output(&folder.join("file"), b"written");
+            }
+            is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert_eq!(fs::read_to_string(own.join("file")).unwrap(), "kept");
     }
 
     #[test]

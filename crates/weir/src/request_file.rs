@@ -8,6 +8,7 @@ use weir_model::load::RequestSpec;
 use weir_model::request::WeightedRequest;
 use weir_study::{Engine, parse_requests, utf8};
 
+use crate::commands::study::must_be_own;
 use crate::engine::ENGINE;
 use crate::failure::Failure;
 use crate::{other_tools, recorded, terminal};
@@ -33,6 +34,7 @@ pub(crate) fn read(
     let mut requests = if har::is_har(&bytes) {
         recorded::requests(&name, &bytes, host)?
     } else {
+        must_be_own(path, "a set of requests")?;
         utf8(bytes, &name).and_then(|text| parse_requests(&text, &name, TYPED)).map_err(
             |errors| match other_tools::recognised(&name) {
                 Some(other) => other,

@@ -51,10 +51,16 @@ const FOREIGN: &str = "dial, dynamic_upstreams, file_system, forward_proxy_url, 
 
 /// Further keys that the adaptation looks for. Go reads a key in any mixture of cases as the same.
 const SOUGHT: &str = "admin, automate, automatic_https, automation, certificate_authorities, certificates, \
-     filename, health_checks, listen, load_files, logging, logs, servers, sink, storage, \
+     filename, health_checks, install_trust, listen, load_files, logging, logs, servers, sink, storage, \
      tls_connection_policies, transport, upstreams, writer";
 
 pub(super) const KNOWN: ForeignCheck = ForeignCheck { foreign, hint: "" };
+
+/// Returns a key as Go compares it: in small letters, and two letters beyond ASCII as the ones that they fold to
+/// (`encoding/json`, `foldName`).
+fn folded(key: &str) -> String {
+    key.replace('\u{17f}', "s").replace('\u{212a}', "k").to_ascii_lowercase()
+}
 
 /// Returns the reason why a copy must not keep a value; None if it may.
 fn foreign(kept: &RetainedValue<'_>) -> Option<String> {
@@ -68,10 +74,15 @@ fn foreign(kept: &RetainedValue<'_>) -> Option<String> {
     if keyed.is_some_and(|(_, known)| !is_among(key, known)) {
         return Some(unknown(key));
     }
-    let lower = key.to_ascii_lowercase();
+    let lower = folded(key);
     let is_hidden = lower != key && (is_among(&lower, FOREIGN) || is_among(&lower, SOUGHT));
     let is_scalar = matches!(kept.node.value, Value::Scalar { .. });
-    let is_kept = is_scalar && (key == "listen" || (outer, key) == ("writer", "filename"));
+    let trusts = match &kept.node.value {
+        Value::Scalar { text, .. } => key == "install_trust" && text != "false",
+        _ => key == "install_trust",
+    };
+    let is_kept =
+        trusts || is_scalar && (key == "listen" || (outer, key) == ("writer", "filename"));
     match () {
         () if is_hidden => Some(format!("`{key}` is `{lower}` to Caddy: write it so")),
         () if is_among(key, FOREIGN) || is_kept => {

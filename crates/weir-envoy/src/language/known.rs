@@ -60,7 +60,8 @@ const DISCOVERY: &str = "ads, ads_config, api_config_source, api_config_sources,
 const SERVERS: &str = "google_grpc, grpc_async_client_manager_config, pipe, upstream_bind_config";
 
 /// Fields that name a file to be written.
-const WRITTEN: &str = "event_log_path, key_log, perf_tracing_file_path, profile_path";
+const WRITTEN: &str =
+    "access_log_path, event_log_path, key_log, perf_tracing_file_path, profile_path";
 
 pub(super) const KNOWN: ForeignCheck = ForeignCheck {
     foreign,

@@ -151,6 +151,17 @@ pub(super) fn check(source: &Source, tree: &Tree<'_>) -> Result<(), Configuratio
     Ok(())
 }
 
+/// Second words of `stats` in the section `global`. One that comes from a variable could be any of them.
+const STATS_OF_GLOBAL: [&str; 4] = ["socket", "timeout", "maxconn", "bind-process"];
+
+/// Returns true if HAProxy would load a program, or one of a folder, that others could have written.
+fn is_program_of_others(path: &str) -> bool {
+    path.contains('/')
+        && Path::new(path).exists()
+        && weir_files::only_ours_named(Path::new(path)).is_err()
+        && weir_files::only_ours_file_named(Path::new(path)).is_err()
+}
+
 struct Check<'c> {
     source: &'c Source,
     tree: &'c Tree<'c>,
@@ -173,6 +184,18 @@ impl Check<'_> {
         let several = words.clone().position(|word| word.text.contains("[*]}"));
         let ocsp = words.clone().position(|word| word.text == "ocsp-update");
         unknown = unknown.or(several).or(ocsp).or_else(|| match keyword {
+            // HAProxy takes it before any keyword, where nothing would be adapted.
+            _ if statement.word(0) == "default" && keyword != "option" => Some(0),
+            "stats"
+                if section.kind() == "global" && !STATS_OF_GLOBAL.contains(&statement.word(1)) =>
+            {
+                Some(1)
+            }
+            "ssl-engine" | "ssl-provider" | "ssl-provider-path"
+                if is_program_of_others(statement.word(1)) =>
+            {
+                Some(1)
+            }
             "bind" | "stats" | "server" | "server-template" | "default-server"
                 if section.kind() != "peers" && section.kind() != "ring" =>
             {

@@ -24,6 +24,8 @@ pub(super) fn check_folder(folder: &Path, args: &LabArgs) -> Result<(), Failure>
         return Ok(());
     }
     let mut study = report::read(folder)?.header.study;
+    // Proxies pass all of it on.
+    check_permission(hosts(study.origin.address), args.yes_this_is_mine)?;
     // What was recorded without a limit of new connections goes on without one.
     let flows = study.loads.iter_mut().flat_map(LoadSpec::flows_mut);
     for flow in flows.filter(|flow| flow.lifetime != Lifetime::Request) {

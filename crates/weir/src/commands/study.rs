@@ -39,6 +39,7 @@ pub(crate) fn read(
         let ready = ready_made(study)?;
         (ready.text.to_owned(), format!("{}.yaml", ready.name))
     } else {
+        must_be_own(path, "a study")?;
         let bytes = read_at_most(path, LARGEST_DESCRIPTION).map_err(|error| {
                 Failure::input(format!("cannot read {study}: {error}")).hint(
                     "give the path of a study file; `weir studies` lists the ready-made ones, and `weir studies NAME` \
@@ -49,26 +50,21 @@ pub(crate) fn read(
     };
     let catalog = if machine.one_machine { &with_defaults_here(catalog, &text) } else { catalog };
     let study = parse(&text, &name, catalog, scale, machine)?;
-    if path.exists() {
-        refuse_foreign_programs(path, &study)?;
-    }
     Ok(StudyFile { study, text })
 }
 
-/// Refuses a study that others could have written, if it names a program, a launcher or a configuration: they would
-/// choose what is started, with the rights of this user.
-fn refuse_foreign_programs(path: &Path, study: &Study) -> Result<(), Failure> {
-    let proxies = study.arms.iter().map(|arm| study.proxy_of(arm));
-    let names_configuration = proxies.clone().any(|proxy| proxy.configuration.is_some());
-    let names_program = proxies.clone().any(|proxy| proxy.executable.is_some());
-    if !names_configuration && !names_program && study.launchers.is_empty() {
+/// Refuses a file that others could have written. Who writes a study or a set of requests chooses programs that are
+/// started and files that are sent, with the rights of this user.
+pub(crate) fn must_be_own(path: &Path, what: &str) -> Result<(), Failure> {
+    // One that is missing, and a pipe that this user's shell has made, are told by whoever reads it.
+    if !std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
         return Ok(());
     }
     weir_files::only_ours_file_named(path).map_err(|why| {
-        Failure::input(format!(
-            "others could have written this study, and it says what is started: {why}"
+        Failure::input(format!("others could have written {}: {why}", path.display())).hint(format!(
+            "{what} chooses programs to start and files to send: read it, and use a copy of your own, `cp {} mine`",
+            path.display()
         ))
-        .hint("read it, and run a copy of your own: `cp STUDY mine.yaml`")
     })
 }
 

@@ -67,35 +67,42 @@ fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to()
     }
 }
 
-/// Whoever can write a study chooses the programs that it names, which run with the rights of whoever runs it.
+/// Whoever can write a study, a set of requests or parameters chooses programs that are started and files that are sent,
+/// with the rights of whoever runs it.
 #[test]
-fn a_stranger_s_study_that_says_what_is_started_is_refused() {
+fn a_stranger_s_files_are_refused_before_anything_is_started() {
     let sandbox = Sandbox::new();
-    sandbox
-        .write("nginx.conf", "events {}\nhttp { server { listen 127.0.0.1:8099; return 204; } }\n");
-    let nginx = weir_proxies::locate(ProxyKind::Nginx).expect("nginx").display().to_string();
+    let program = sandbox.path("nginx");
+    let script = format!(
+        "#!/bin/sh\ntouch {0}.ran; echo 'nginx version: nginx/1.22.1' >&2\n",
+        program.display()
+    );
+    sandbox.write("nginx", &script);
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("own file");
     let load = "- {name: closed, closed: true, connections: 1, duration: 4s}";
-    let launchers = "launchers: {quiet: {prefix: nice -n 5}}\n\
-                     arms: [{name: quietly, settings: {launcher: quiet}}]\n";
-    let stranger = ["others could have written this study", "study.yaml can be written by others"];
-    for (proxy, more, is_refused) in [
-        ("{kind: nginx}".to_owned(), "", false),
-        (format!("{{kind: nginx, executable: {nginx}}}"), "", true),
-        ("{kind: nginx, configuration: nginx.conf}".to_owned(), "", true),
-        ("{kind: nginx}".to_owned(), launchers, true),
+    let proxy = format!("{{kind: nginx, executable: {}}}", program.display());
+    sandbox.write("study.yaml", &sandbox::study(&proxy, load, ""));
+    sandbox.write("requests.yaml", "- {path: /, content-file: secret}\n");
+    sandbox.write("rows.yaml", "[]\n");
+    for (file, lines) in [
+        ("study.yaml", &["run study.yaml --check", "run study.yaml", "capacity study.yaml"][..]),
+        ("requests.yaml", &["load --request-set requests.yaml http://127.0.0.1:9/"]),
+        (
+            "rows.yaml",
+            &[
+                "parameters --parameters rows.yaml",
+                "run stock-reverse-proxy --check --parameters rows.yaml",
+            ],
+        ),
     ] {
-        sandbox.write("study.yaml", &sandbox::study(&proxy, load, more));
-        for (mode, is_open) in [(0o644, false), (0o666, true)] {
-            let file = sandbox.path("study.yaml");
-            fs::set_permissions(file, Permissions::from_mode(mode)).expect("own file");
-            let checked = sandbox.call("run study.yaml --check");
-            if is_refused && is_open {
-                checked.refused_in_a_line(&stranger);
-            } else {
-                checked.with_code(0);
-            }
+        fs::set_permissions(sandbox.path(file), Permissions::from_mode(0o666)).expect("own file");
+        for line in lines {
+            let why = format!("{file} can be written by others");
+            let refused = sandbox.call(line);
+            refused.refused_in_a_line(&["others could have written", &why, "a copy of your own"]);
         }
     }
+    assert!(!sandbox.path("nginx.ran").exists(), "it was started");
 }
 
 /// Checks that a run against a public address has to be confirmed again: the confirmation is not part of a folder that
@@ -121,6 +128,14 @@ fn a_run_against_a_public_address_needs_the_word_again() {
             sandbox.call(&line).refused_in_a_line(&why);
         }
     }
+    // A study file cannot have such an origin, but a folder can.
+    let mut study = fixture::study(vec![fixture::arm("stock", ArmRole::Baseline, &[])]);
+    study.origin.address = Some("192.0.2.8:80".parse().unwrap());
+    drop(
+        RunWriter::create(&sandbox.path("passing"), &fixture::header(study), "").expect("a folder"),
+    );
+    let why = ["192.0.2.8:80 is a public address", "--yes-this-is-mine"];
+    sandbox.call("run --resume passing").refused_in_a_line(&why);
 }
 
 /// Nobody agreed to more than 100 connections per second, and the server does not choose it either.

@@ -76,8 +76,9 @@ impl Adaptation<'_> {
                 if first.text == "off" {
                     return;
                 }
-                let folder = self.files.path("temp", name, &first.text);
-                self.below_prefix(&(folder + "$uri"))
+                // One file for all responses: a rewrite can put anything into `$uri`, and other variables hold anything.
+                let file = self.files.path("temp", name, &first.text);
+                self.below_prefix(&(file + "-$nginx_version"))
             }
             "google_perftools_profiles" => self.below_prefix("temp/profile"),
             name if name.ends_with("_temp_path") || name.ends_with("_cache_path") => {
@@ -118,10 +119,13 @@ impl Adaptation<'_> {
         }
     }
 
-    /// Returns the new path of a log. Variables in the last part of a log's path are kept.
+    /// Returns the new path of a log. One with variables, which may hold any path, gets a variable that holds none: nginx
+    /// opens such a log for each line, as the user's.
     fn log(&mut self, user: &str) -> String {
         let name = if user.starts_with("syslog:") {
             "syslog.log"
+        } else if user.contains('$') {
+            "of-variables-$nginx_version.log"
         } else {
             user.rsplit('/').next().unwrap_or(user)
         };

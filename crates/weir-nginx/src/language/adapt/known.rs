@@ -2,6 +2,7 @@
 //! contact or write anything.
 
 use std::net::IpAddr;
+use std::path::Path;
 
 use weir_configuration::place::{LEAVE_OUT, is_among, runs_code, unknown};
 use weir_configuration::{ConfigurationError, Source};
@@ -95,6 +96,23 @@ const LEFT_OUT: &str = "dav_methods, resolver, ssl_key_log, ssl_ocsp, ssl_ocsp_r
 /// Directives whose argument is an address, or a name that is looked up when the configuration is read.
 const OF_ADDRESSES: [&str; 2] = ["set_real_ip_from", "debug_connection"];
 
+/// Directives that load a program into nginx, which may run as root.
+const OF_PROGRAMS: [&str; 2] = ["load_module", "ssl_engine"];
+
+/// Returns what is wrong with a program that nginx would load, by a path; `None` for one of the build's own folder and
+/// for one that nobody else could have written.
+fn fault_of_program(path: &str) -> Option<String> {
+    if path.contains("..") {
+        return Some("a program of another folder".to_owned());
+    }
+    let path = Path::new(path);
+    if !path.is_absolute() || !path.exists() {
+        return None;
+    }
+    let why = weir_files::only_ours_file_named(path).err()?;
+    Some(format!("a program that others could have written: {why}"))
+}
+
 /// Checks that all directives are known to do no harm in a copy, except those of `mail`, which no copy has.
 ///
 /// # Errors
@@ -108,11 +126,25 @@ pub(super) fn check(source: &Source, nodes: &[Node<'_>]) -> Result<(), Configura
             if !is_block(name) {
                 return Err(refuse(why(name)));
             }
+            if let Some(group) = directive.argument(0)
+                && name == "upstream"
+                // A path of a socket, or a port behind a host: no `proxy_pass` names such a group.
+                && group.contains(':')
+            {
+                let message = format!(
+                    "`upstream {group}` is called like an address, which nginx would contact"
+                );
+                return Err(refuse(message));
+            }
             if name != "mail" {
                 check(source, &node.children)?;
             }
         } else if !is_known(name) {
             return Err(refuse(why(name)));
+        } else if let Some(program) = directive.words().find(|_| OF_PROGRAMS.contains(&name))
+            && let Some(fault) = fault_of_program(program)
+        {
+            return Err(refuse(format!("`{name} {program}` would run {fault}")));
         } else if OF_ADDRESSES.contains(&name)
             && let Some(host) = directive.words().find(|word| !is_address(word))
         {

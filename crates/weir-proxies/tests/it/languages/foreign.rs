@@ -147,6 +147,11 @@ nginx <SERVER> | »set_real_ip_from lb.example.com; | set_real_ip_from lb.exampl
 nginx <SERVER> | »tunnel_pass; | tunnel_pass
 nginx <SERVER> | »frobnicate on; | frobnicate
 nginx <UPSTREAM> | »balancer_by_lua_block { set() } | balancer_by_lua_block
+nginx <SERVER> | location /s { proxy_pass http://app; } } »upstream unix:/run/a.sock { server 192.0.2.1:80; } server { | upstream unix:/run/a.sock
+nginx <SERVER> | location /s { proxy_pass http://app; } } »upstream 192.0.2.9:80 { server 192.0.2.1:80; } server { | upstream 192.0.2.9:80
+nginx <MAIN> | »load_module a/../../b.so; | load_module
+haproxy <GLOBAL> | stats »"${WORD}" /run/a.sock level admin | stats
+haproxy <BACKEND> | »default log 192.0.2.4:514 local0 | default
 haproxy <GLOBAL> | »lua-load a.lua | lua-load
 haproxy <GLOBAL> | »ssl-passphrase-cmd /bin/ask | ssl-passphrase-cmd
 haproxy <GLOBAL> | »ocsp-update.mode on | ocsp-update.mode
@@ -164,6 +169,7 @@ haproxy <BACKEND> | server b 192.0.2.2:80 maxconn »"${MORE[*]}" | ${MORE[*]}
 haproxy <SECTIONS> | »acme le\n    directory https://192.0.2.9/ | acme
 envoy <OUTSIDE> | »dynamic_resources: {cds_config: {path_config_source: {path: /etc/cds.yaml}}} | dynamic_resources
 envoy <OUTSIDE> | layered_runtime: {layers: [{name: r, »rtds_layer: {name: r}}]} | rtds_layer
+envoy <OUTSIDE> | admin: {access_log_path: /run/a.log, »accessLogPath: /run/b.log} | accessLogPath
 envoy <OUTSIDE> | »perf_tracing_file_path: /var/log/trace | perf_tracing_file_path
 envoy <OUTSIDE> | watchdogs: {main_thread_watchdog: {actions: [{config: {name: p, typed_config: {»"@type": TYPE.extensions.watchdog.profile_action.v3.ProfileActionConfig}}}]}} | profile_action
 envoy <CLUSTER> | »type: EDS | type
@@ -177,6 +183,8 @@ envoy <FILTER> | {name: lua, typed_config: {»"@type": TYPE.extensions.filters.h
 envoy <FILTER> | {name: p, typed_config: {»"@type": TYPE.extensions.filters.http.ext_proc.v3.ExternalProcessor}} | does not speak its protocol
 envoy <FILTER> | {name: e, »config_discovery: {config_source: {ads: {}}}} | config_discovery
 envoy <FILTER> | {name: a, typed_config: {"@type": TYPE.extensions.filters.http.ext_authz.v3.ExtAuthz, grpc_service: {»google_grpc: {target_uri: "192.0.2.9:80", stat_prefix: a}}}} | google_grpc
+caddy <APP> | "pki": {"certificate_authorities": {"local": {"install_trust": false, »"install_trust": true}}}, | install_trust
+caddy <APP> | "pki": {"certificate_authorities": {"local": {»"inſtall_truſt": true}}}, | inſtall_truſt
 caddy <APP> | »"layer4": {"servers": {}}, | layer4
 caddy <APP> | »"events": {"servers": {}}, | events
 caddy <APP> | »"dynamic_dns": {"servers": {}}, | dynamic_dns

@@ -10,6 +10,7 @@ use weir_model::study::ProxyKind;
 use weir_parameters::{Catalog, EffectiveFrom, Parameter};
 
 use crate::args::{ParametersArgs, TextOrJson};
+use crate::commands::study::must_be_own;
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -49,6 +50,7 @@ pub(crate) fn read_catalog(files: &[PathBuf]) -> Result<Catalog, Failure> {
     let builtin = Catalog::builtin().for_kernel(&release);
     files.iter().try_fold(builtin, |catalog, path| {
         let file = path.display().to_string();
+        must_be_own(path, "a file of parameters")?;
         let text = read_at_most(path, LARGEST_DESCRIPTION)
             .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(|error| Failure::input(format!("cannot read {file}: {error}")))?;

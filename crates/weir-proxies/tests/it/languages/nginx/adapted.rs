@@ -210,8 +210,8 @@ fn nothing_of_the_user_s_is_written_to_or_asked_from() {
          }\n",
     ));
     let parts = [
-        "/temp/proxy_store$uri; proxy_pass",
-        "/temp/fastcgi_store$uri; fastcgi_pass",
+        "/temp/proxy_store-$nginx_version; proxy_pass",
+        "/temp/fastcgi_store-$nginx_version; fastcgi_pass",
         "proxy_bind off; proxy_store off;",
     ];
     must_have(&text, &parts);
@@ -228,7 +228,7 @@ fn logs_and_files_go_below_the_prefix_and_what_is_read_stays() {
         "access_log /trial/logs/syslog.log combined;",
         "access_log /trial/logs/2-access.log;",
         "access_log off;",
-        "access_log /trial/logs/$host.log combined;",
+        "access_log /trial/logs/of-variables-$nginx_version.log combined;",
         "error_log /trial/logs/error.log crit;",
     ];
     let cache = [
