@@ -35,7 +35,7 @@ mod rootless;
 mod run;
 mod server;
 mod studies;
-mod study;
+pub(crate) mod study;
 mod sysctl;
 mod time;
 mod wait;

@@ -11,6 +11,7 @@ mod load_peers;
 mod load_punctual;
 mod load_refused;
 mod load_requests;
+mod load_second_look;
 mod load_tls;
 mod load_tls_faults;
 mod load_tls_refused;

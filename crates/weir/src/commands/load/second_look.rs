@@ -2,8 +2,10 @@
 //! redirects, or responses without an end. It is one of the load's own, with a method that changes nothing at the
 //! server.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_http::response::{Progress, ResponseParser};
@@ -15,12 +17,16 @@ use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 use weir_report::number::percent;
 use weir_report::secrets::visible;
+use weir_sut::installed::is_stopped;
 
 use super::job::{Job, without_secrets};
 use crate::failure::Failure;
 
 /// Longest time for a server to open a connection, or to begin an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Time between two looks at the user's wish to end.
+const POLL: Duration = Duration::from_millis(20);
 
 /// A TLS record (RFC 8446 §5.1) with a ClientHello of one byte: a TLS server answers with an alert.
 const GREETING: &[u8] = &[0x16, 0x03, 0x01, 0x00, 0x05, 0x01, 0x00, 0x00, 0x01, 0x00];
@@ -222,11 +228,44 @@ impl Answer {
     }
 }
 
-fn connect(peer: SocketAddr) -> Option<TcpStream> {
+/// A connection that ends by itself after twice [`PATIENCE`], or when the user wants weir to end: a peer may send or take
+/// a byte now and then without end.
+struct BoundedStream(Arc<TcpStream>);
+
+impl Read for BoundedStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self.0).read(buffer)
+    }
+}
+
+impl Write for BoundedStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (&*self.0).flush()
+    }
+}
+
+fn connect(peer: SocketAddr) -> Option<BoundedStream> {
     let stream = TcpStream::connect_timeout(&peer, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
-    Some(stream)
+    let stream = Arc::new(stream);
+    let watched = Arc::downgrade(&stream);
+    let end = Instant::now() + 2 * PATIENCE;
+    thread::spawn(move || {
+        while let Some(stream) = watched.upgrade() {
+            if Instant::now() >= end || is_stopped() {
+                let _ = stream.shutdown(Shutdown::Both);
+                return;
+            }
+            drop(stream);
+            thread::sleep(POLL);
+        }
+    });
+    Some(BoundedStream(stream))
 }
 
 /// Asks once more over a connection that begins with `header`: how many bytes come back, and the status of the response if

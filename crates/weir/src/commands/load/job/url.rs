@@ -1,15 +1,22 @@
 //! The parts of a URL that a load needs.
 
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroU16;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use http::Uri;
 use http::uri::InvalidUri;
 use weir_model::study::no_server_at;
+use weir_sut::installed::is_stopped;
 
 use crate::failure::Failure;
 use crate::name_lookup;
+
+/// Time between two looks at the user's wish to end.
+const POLL: Duration = Duration::from_millis(20);
 
 /// The parts of an http or https URL.
 pub(super) struct Url {
@@ -138,8 +145,13 @@ impl Url {
             let Some(patience) = patience else {
                 return Ok(address);
             };
-            match TcpStream::connect_timeout(&address, patience) {
-                Ok(_) => return Ok(address),
+            match try_connecting(address, patience) {
+                Ok(()) => return Ok(address),
+                Err(_) if is_stopped() => {
+                    return Err(Failure::interrupted(format!(
+                        "interrupted before {address} answered"
+                    )));
+                }
                 Err(error) => refused = Some((address, error)),
             }
         }
@@ -149,6 +161,24 @@ impl Url {
             None => Failure::failed(format!("{}: the name has no address", self.host)),
         })
     }
+}
+
+/// Opens a connection and closes it, unless the user wants weir to end meanwhile.
+fn try_connecting(address: SocketAddr, patience: Duration) -> io::Result<()> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let connected = TcpStream::connect_timeout(&address, patience);
+        // Nobody waits for it any more after a signal.
+        let _ = sender.send(connected.map(drop));
+    });
+    while !is_stopped() {
+        match receiver.recv_timeout(POLL) {
+            Ok(connected) => return connected,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+    Err(io::ErrorKind::Interrupted.into())
 }
 
 #[cfg(test)]
