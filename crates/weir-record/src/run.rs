@@ -10,6 +10,7 @@ use weir_model::record::{
     FORMAT, LookRecord, Outcome, PartRecord, Phase, PilotRecord, QuantileSummary, Record,
     RunHeader, TrialRecord,
 };
+use weir_model::study::Study;
 
 use crate::histogram_log::{self, LoggedHistogram};
 use crate::samples::{Samples, read_samples};
@@ -297,7 +298,30 @@ pub fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
     if format != FORMAT {
         return Err(RecordError::UnknownFormat { path, found: format });
     }
-    parse(&path, 0, &text)
+    let header: RunHeader = parse(&path, 0, &text)?;
+    match fault_of(&header.study) {
+        None => Ok(header),
+        Some(message) => {
+            Err(RecordError::Corrupt { path, line: 1, message: format!("study: {message}") })
+        }
+    }
+}
+
+/// Returns what no study can have that was checked, and what an analysis would fail at; `None` if there is nothing.
+fn fault_of(study: &Study) -> Option<&'static str> {
+    let objective = &study.objective;
+    let is_share = |share: f64, least: f64| (least..1.0).contains(&share);
+    if study.arms.is_empty() {
+        Some("it has no arm")
+    } else if study.arms.iter().any(|arm| arm.against >= study.arms.len()) {
+        Some("an arm is compared with one that is not there")
+    } else if !is_share(objective.confidence, 0.5) || !is_share(objective.band, 0.0) {
+        Some("confidence or band is no share")
+    } else if !is_share(study.blocks.discard, 0.0) {
+        Some("the part of a slice that is left out is no share")
+    } else {
+        None
+    }
 }
 
 /// Parses JSON that begins on line `index` (from 0) of `path`.

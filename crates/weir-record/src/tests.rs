@@ -409,3 +409,25 @@ fn nothing_is_written_through_a_link_in_a_run_folder() {
     assert!(RunWriter::resume(&dir).is_err());
     assert_eq!(fs::read(&victim).unwrap(), b"");
 }
+
+/// A folder may come from anywhere.
+#[test]
+fn a_study_that_nobody_could_have_checked_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let changes: [fn(&mut Study); 5] = [
+        |study| study.arms[0].against = 7,
+        |study| study.arms.clear(),
+        |study| study.objective.confidence = -1.0,
+        |study| study.objective.band = f64::MAX,
+        |study| study.blocks.discard = 2.0,
+    ];
+    for (place, change) in changes.into_iter().enumerate() {
+        let dir = folder.path().join(place.to_string());
+        let mut header =
+            fixture::header(fixture::study(vec![fixture::arm("a", ArmRole::Baseline, &[])]));
+        change(&mut header.study);
+        drop(RunWriter::create(&dir, &header, "").unwrap());
+        let refused = Run::read(&dir).unwrap_err();
+        assert!(matches!(refused, RecordError::Corrupt { line: 1, .. }), "{place}: {refused}");
+    }
+}

@@ -25,9 +25,12 @@ pub(crate) fn of_report(run: &Run, findings: &Findings) -> Vec<(String, String)>
     resume.into_iter().chain(of_run(run, findings)).collect()
 }
 
-/// Returns the subcommand of weir that made the run: only `weir capacity` takes the URL of a server.
+/// Returns the subcommand of weir that goes on with the run: only `weir capacity` makes a search of a server's URL.
 fn subcommand(run: &Run) -> &'static str {
     let study = &run.header.study;
+    if study.capacity.is_empty() {
+        return "run";
+    }
     let mut external = study.arms.iter().filter_map(|arm| study.proxy_of(arm).external.as_ref());
     if external.any(|external| external.named.is_some()) { "capacity" } else { "run" }
 }
