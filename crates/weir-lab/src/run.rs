@@ -228,6 +228,7 @@ pub fn ask_again(
     sums::must_have_same_loads(&header, &options.folder)?;
     let options = &Options { places: same_places(&header, &options.places)?, ..options.clone() };
     must_run_own_programs(&header.study, &options.places)?;
+    must_have_levels(&header.study, &options.catalog)?;
     let (controlled, hosts, begun) = open(&header.study, options, events)?;
     let here = &hosts.host(Role::Proxy).is.environment;
     let then = &header.environment;
@@ -301,6 +302,27 @@ fn of_arms_that_run(remarks: &[Remark], study: &Study) -> Vec<Remark> {
         .collect()
 }
 
+/// Refuses settings that no study file could have: they go into configurations as they stand.
+fn must_have_levels(study: &Study, catalog: &Catalog) -> Result<(), LabError> {
+    let of_arms = study.arms.iter().flat_map(|arm| {
+        let proxy = study.proxy_of(arm);
+        let settings = [&proxy.settings, &arm.settings, &arm.changes];
+        settings.into_iter().flatten().map(move |(id, level)| (proxy.kind, id, level))
+    });
+    for (kind, id, level) in of_arms {
+        let row = catalog.get(kind, id);
+        // Names of launchers are the study's own.
+        let is_launcher = catalog.launcher().is_some_and(|row| row.id == *id);
+        let is_allowed = is_launcher || row.is_none_or(|row| row.check(level).is_ok());
+        if !is_allowed {
+            return Err(LabError::Resume(format!(
+                "`{id}` cannot be `{level}`: its folder was edited"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a study whose programs others could have written; those on other hosts cannot be looked at from here.
 fn must_run_own_programs(study: &Study, places: &PlaceSpec) -> Result<(), LabError> {
     if places.host_of(Role::Proxy).is_some() {
@@ -343,4 +365,29 @@ fn same_places(header: &RunHeader, asked: &PlaceSpec) -> Result<PlaceSpec, LabEr
 
 fn folder_name(folder: &Path) -> String {
     folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::fixture;
+    use weir_model::study::ArmRole;
+
+    use super::*;
+
+    #[test]
+    fn settings_that_no_study_could_have_are_refused() {
+        let catalog = Catalog::builtin();
+        for (id, level, is_allowed) in [
+            ("gzip", "on", true),
+            ("gzip", "on; access_log /tmp/log", false),
+            ("worker_processes", "2", true),
+            ("worker_processes", "2;", false),
+            ("net.core.somaxconn", "1; reboot", false),
+            ("launcher", "quiet", true),
+        ] {
+            let arm = fixture::arm("changed", ArmRole::Change, &[(id, level)]);
+            let study = fixture::study(vec![fixture::arm("a", ArmRole::Baseline, &[]), arm]);
+            assert_eq!(must_have_levels(&study, &catalog).is_ok(), is_allowed, "{id}: {level}");
+        }
+    }
 }
