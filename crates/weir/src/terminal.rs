@@ -3,10 +3,13 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use weir_probe::fault;
 use weir_report::secrets::{masked, visible};
+use weir_sut::installed::is_stopped;
 
 use crate::failure::Failure;
 
@@ -35,7 +38,7 @@ pub(crate) fn print_painted(text: &str) -> Result<(), Failure> {
 /// # Errors
 /// Same as [`print`].
 pub(crate) fn print_as_it_is(text: &str) -> Result<(), Failure> {
-    let mut out = stdout().lock();
+    let mut out = Patient(stdout().lock());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::failed(format!("cannot write to standard output: {error}")))
@@ -48,9 +51,40 @@ pub(crate) fn print_as_it_is(text: &str) -> Result<(), Failure> {
 /// because nobody watches it. Control characters are made visible, and secrets are masked: proxies quote their
 /// configurations.
 pub(crate) fn tell(text: &str) {
-    let mut out = stderr().lock();
+    let mut out = Patient(stderr().lock());
     fault::at("terminal");
     let _ = out.write_all(masked(&visible(text)).as_bytes());
+}
+
+/// A stream of the process. A reader that takes nothing is waited for until the user wants weir to end, and for
+/// [`PATIENCE`] from then on.
+struct Patient<S>(S);
+
+/// Time for a reader to take something after the user wanted weir to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Time between two looks at the user's wish.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+impl<S: Write + AsFd> Write for Patient<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut wanted_end: Option<Instant> = None;
+        loop {
+            let mut ready = [PollFd::new(&self.0, PollFlags::OUT)];
+            // What cannot be asked is left to the write itself, and so is a reader that has gone.
+            if poll(&mut ready, Some(&LOOK))
+                .map_or_else(|error| error != Errno::INTR, |ready| ready > 0)
+            {
+                return self.0.write(&bytes[..bytes.len().min(WHOLE)]);
+            }
+            if is_stopped() && wanted_end.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody reads it"));
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Longest wait of [`tell_at_once`] for a terminal or a pipe that takes nothing.
@@ -78,7 +112,7 @@ pub(crate) fn tell_at_once(commands: &[u8], text: &str) {
 /// Like [`tell`], but keeps weir's own colours ([`print_painted`]).
 pub(crate) fn tell_painted(text: &str) {
     let text = painted(text, color_on_stderr());
-    let _ = stderr().lock().write_all(masked(&text).as_bytes());
+    let _ = Patient(stderr().lock()).write_all(masked(&text).as_bytes());
 }
 
 /// Makes control characters visible, except colours if `color` allows them.
@@ -104,7 +138,7 @@ fn painted(text: &str, color: bool) -> Cow<'_, str> {
 /// Writes the live view to standard error: weir's own commands to the terminal, and cells, which hold no control
 /// characters.
 pub(crate) fn draw(bytes: &[u8]) {
-    let mut out = stderr().lock();
+    let mut out = Patient(stderr().lock());
     fault::at("screen");
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
@@ -257,7 +291,7 @@ impl StatusLine {
     /// Clears the line of work in progress.
     pub(crate) fn clear(&mut self) {
         if self.shown {
-            let _ = stderr().lock().write_all(TAKE_AWAY);
+            let _ = Patient(stderr().lock()).write_all(TAKE_AWAY);
             self.shown = false;
         }
     }

@@ -276,3 +276,32 @@ fn events_of_a_search_are_lines() {
     let brackets = named(&events, "bracket");
     assert!(brackets.iter().all(|bracket| bracket["left"].as_f64() >= Some(0.0)));
 }
+
+/// Returns the writing end of a pipe that is full, and the other one, which nobody reads.
+fn fill_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    // Its capacity (pipe(7)).
+    writer.write_all(&[b'x'; 65_536]).expect("room");
+    (reader, writer)
+}
+
+/// A pager that was left, or a log that nobody reads, holds up the output, but not the end.
+#[test]
+fn a_pipe_that_is_full_does_not_keep_a_load_from_ending() {
+    let (server, at) = weir_testkit::origin::start("");
+    for (line, is_stdout_full) in [
+        (format!("load -q -c 2 -d 1s http://{at}/"), true),
+        (format!("load -c 2 -d 2s http://{at}/"), false),
+    ] {
+        let (_reader, writer) = fill_pipe();
+        let mut command = weir(&line.split(' ').collect::<Vec<_>>());
+        let (full, open) = (Stdio::from(writer), Stdio::null());
+        let (stdout, stderr) = if is_stdout_full { (full, open) } else { (open, full) };
+        let load = Running::start_with(&mut command, stdout, stderr);
+        std::thread::sleep(Duration::from_secs(4));
+        load.signal(Signal::TERM);
+        load.end_within(Duration::from_secs(10));
+    }
+    server.signal(Signal::TERM);
+    server.end();
+}
