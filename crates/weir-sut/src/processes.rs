@@ -1,12 +1,26 @@
 //! Process trees of proxies, and how they are ended.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 use weir_probe::{ProcessId, process};
 
+use crate::installed::is_stopped;
+
 /// Maximum time for a proxy to end in order before it is killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
+
+/// Returns the time at which a proxy that is to end now is killed. Once the user wants weir to end, all of them together
+/// have [`GRACE`], and each later one a moment.
+pub(crate) fn deadline() -> Instant {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    let now = Instant::now();
+    if is_stopped() { (*FIRST.get_or_init(|| now) + GRACE).max(now + MOMENT) } else { now + GRACE }
+}
+
+/// Time for a proxy to end in order after others have used up [`GRACE`].
+const MOMENT: Duration = Duration::from_millis(300);
 
 /// Interval at which ending processes are checked.
 pub(crate) const POLL: Duration = Duration::from_millis(2);

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use weir_testkit::origin;
@@ -170,4 +171,26 @@ fn settings_of_a_proxy_that_weir_does_not_start_are_refused() {
         "`settings` is for a proxy that weir starts",
         "`localhost` is not an address with a port",
     ]);
+}
+
+/// Launchers that ignore SIGTERM are killed in the end, all of them in the time of one.
+#[test]
+fn launchers_that_do_not_end_hold_up_an_end_for_seconds_only() {
+    let sandbox = Sandbox::new();
+    let script = sandbox
+        .write("stubborn", "#!/bin/sh\ntrap '' TERM INT QUIT HUP\n\"$@\" &\nwait\nsleep 60\n");
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&script, executable).expect("own file");
+    let launchers = format!("  stubborn: {{prefix: {}}}\n", script.display());
+    let arms: String = (1..=4)
+        .map(|number| format!("  - {{name: arm-{number}, settings: {{launcher: stubborn, worker_connections: 90{number}}}}}\n"))
+        .collect();
+    let text = study(&launchers, &arms).replace("duration: 2s", "duration: 40s");
+    let mut run = sandbox.run(&text);
+    sandbox.await_trials(&mut run, 10);
+    run.signal(Signal::TERM);
+    let begun = Instant::now();
+    run.end_within(Duration::from_secs(60)).with_code(130);
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    sandbox.assert_clean();
 }
