@@ -49,6 +49,15 @@ pub fn locate(kind: ProxyKind) -> Result<PathBuf, SutError> {
     installed::locate(program_of(kind).ok_or(SutError::NotStartable { kind })?, None)
 }
 
+/// Returns the kind whose name, or that of its program, is in the name of a file; `None` if it is no kind's.
+pub fn kind_by_name(file: &str) -> Option<ProxyKind> {
+    let file = file.to_lowercase();
+    ProxyKind::ALL.into_iter().find(|kind| {
+        let programs = program_of(*kind).map_or(&[][..], |program| program.names);
+        programs.iter().any(|name| file.contains(name)) || file.contains(kind.name())
+    })
+}
+
 /// Returns the proxy that these processes run and that listens at an address, without weir having started it; `None` if
 /// they run no known program.
 pub fn observe(processes: &[u32], address: SocketAddr) -> Option<ObservedProxy> {
@@ -105,6 +114,19 @@ mod tests {
             for words in strangers.split('|') {
                 assert_eq!(version_of(words), None, "{kind:?}: {words}");
             }
+        }
+    }
+
+    #[test]
+    fn a_kind_is_known_by_the_name_of_a_file() {
+        for (file, kind) in [
+            ("nginx.conf", Some(ProxyKind::Nginx)),
+            ("haproxy-3.4", Some(ProxyKind::Haproxy)),
+            ("Caddyfile", Some(ProxyKind::Caddy)),
+            ("apache2.conf", Some(ProxyKind::Httpd)),
+            ("edge.yaml", None),
+        ] {
+            assert_eq!(kind_by_name(file), kind, "{file}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
+use crate::ending;
 use crate::launch::{Launcher, shielded};
 use crate::observed::Running;
 use crate::processes::POLL;
@@ -167,21 +168,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Maximum time for a program to answer once the user wants weir to end.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(2);
 
-/// Flag that is set when the user wants weir to end.
-static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-
 /// Launcher of programs that end with weir.
 static LAUNCHER: OnceLock<Launcher> = OnceLock::new();
 
 /// Ends programs that do not answer once this flag is set, and with weir if it is killed. The first call counts.
 pub fn end_programs_at(stop: &Arc<AtomicBool>, launcher: Launcher) {
-    let _ = STOP.set(Arc::clone(stop));
+    ending::watch(stop);
     let _ = LAUNCHER.set(launcher);
-}
-
-/// Returns true if the user wants weir to end.
-pub fn is_stopped() -> bool {
-    STOP.get().is_some_and(|stop| stop.load(Ordering::Relaxed))
 }
 
 /// Maximum number of bytes read from each output of a program.
@@ -209,7 +202,8 @@ fn output_within(mut command: Command, patience: Duration) -> Result<Output, Sut
     let (stdout, stderr) = (stdout.map(all_of), stderr.map(all_of));
     let begun = Instant::now();
     let status = loop {
-        let patience = if is_stopped() { patience.min(PATIENCE_AT_THE_END) } else { patience };
+        let patience =
+            if ending::is_stopped() { patience.min(PATIENCE_AT_THE_END) } else { patience };
         match child.try_wait().map_err(failed)? {
             Some(status) => break status,
             None if begun.elapsed() < patience => thread::sleep(POLL),

@@ -17,6 +17,7 @@ pub mod admin;
 pub mod certificate;
 pub mod configuration;
 mod content;
+mod ending;
 mod error;
 pub mod installed;
 pub mod language;
@@ -44,6 +45,7 @@ mod work_folder;
 
 pub use certificate::{Certificate, CertificateKind, Certificates, KeyKind};
 pub use configuration::{Configuration, Patch};
+pub use ending::is_stopped;
 pub use error::SutError;
 pub use installed::Installed;
 pub use language::Language;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions};
 use weir_probe::{ProcessId, process};
 
-use crate::installed::is_stopped;
+use crate::ending::is_stopped;
 
 /// Maximum time for a proxy to end in order before it is killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);

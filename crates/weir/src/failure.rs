@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use weir_lab::{Blame, LabError};
 use weir_record::HEADER_FILE;
 use weir_report::secrets::visible;
-use weir_sut::installed::is_stopped;
+use weir_sut::is_stopped;
 
 /// Exit code if the work failed although the input was right.
 pub(crate) const FAILED: u8 = 1;

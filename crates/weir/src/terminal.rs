@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use weir_probe::fault;
 use weir_report::secrets::{masked, visible};
-use weir_sut::installed::is_stopped;
+use weir_sut::is_stopped;
 
 use crate::failure::Failure;
 

@@ -36,7 +36,7 @@ const ONLY_OF_VALUES: [&str; 2] = ["cookie", "inlinebytes"];
 const SHORT: [&str; 3] = ["pass", "pwd", "sig"];
 
 /// Names of secrets in the query of a URL, in lower case: elsewhere they are words of every day.
-const OF_QUERIES: [&str; 14] = [
+const OF_QUERIES: [&str; 17] = [
     "code",
     "session",
     "sid",
@@ -51,6 +51,9 @@ const OF_QUERIES: [&str; 14] = [
     "jwt",
     "hash",
     "assertion",
+    "bearer",
+    "samlresponse",
+    "relaystate",
 ];
 
 /// Ends of such names.

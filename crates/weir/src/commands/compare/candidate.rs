@@ -16,18 +16,6 @@ use crate::failure::Failure;
 /// URL of the requests if none is given: the copies answer to any name.
 const ANY_URL: &str = "http://localhost/";
 
-/// Words in file names by which a kind is known, the most telling first.
-const NAMES: [(&str, ProxyKind); 8] = [
-    ("nginx", ProxyKind::Nginx),
-    ("haproxy", ProxyKind::Haproxy),
-    ("envoy", ProxyKind::Envoy),
-    ("caddy", ProxyKind::Caddy),
-    ("httpd", ProxyKind::Httpd),
-    ("apache", ProxyKind::Httpd),
-    (".cfg", ProxyKind::Haproxy),
-    ("bootstrap", ProxyKind::Envoy),
-];
-
 /// Makes the study of a program or configuration and its candidate.
 pub(super) fn read(
     args: &CompareArgs,
@@ -75,11 +63,16 @@ fn pair_files(candidate: &CandidateArgs) -> Result<[ProgramFiles; 2], Failure> {
     Ok([old, new])
 }
 
+/// Returns the names of all kinds.
+fn kind_names() -> Vec<&'static str> {
+    ProxyKind::ALL.iter().map(|kind| kind.name()).collect()
+}
+
 /// Returns the kind that was given, or the one that the name of a program or of a file says.
 fn find_kind(candidate: &CandidateArgs) -> Result<ProxyKind, Failure> {
     if let Some(name) = &candidate.proxy {
         let known = ProxyKind::ALL.into_iter().find(|kind| kind.name() == name);
-        let names: Vec<&str> = ProxyKind::ALL.iter().map(|kind| kind.name()).collect();
+        let names = kind_names();
         return known.ok_or_else(|| {
             Failure::input(format!("--proxy: `{name}` is none of {}", names.join(", ")))
                 .maybe_hint(nearest(name, &names).map(|near| format!("did you mean `{near}`?")))
@@ -94,34 +87,13 @@ fn find_kind(candidate: &CandidateArgs) -> Result<ProxyKind, Failure> {
         .find_map(|path| kind_by_name(path))
         .ok_or_else(|| {
             Failure::input("which proxy is it? The names of the files do not say")
-                .hint("give --proxy nginx, haproxy, envoy, caddy or httpd")
+                .hint(format!("give --proxy {}", kind_names().join(", ")))
         })
 }
 
 /// Returns the kind that the last part of a path says, or else any part before it.
 fn kind_by_name(path: &Path) -> Option<ProxyKind> {
-    path.ancestors().filter_map(Path::file_name).find_map(|name| {
-        let name = name.to_string_lossy().to_lowercase();
-        NAMES.iter().find(|(word, _)| name.contains(word)).map(|(_, kind)| *kind)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kind_is_known_by_the_name_nearest_to_the_end() {
-        for (path, kind) in [
-            ("/opt/nginx-1.29/sbin/nginx", Some(ProxyKind::Nginx)),
-            ("/opt/haproxy-3.4/bin/proxy", Some(ProxyKind::Haproxy)),
-            ("/etc/nginx/haproxy.cfg", Some(ProxyKind::Haproxy)),
-            ("edge.cfg", Some(ProxyKind::Haproxy)),
-            ("Caddyfile", Some(ProxyKind::Caddy)),
-            ("/usr/sbin/apache2", Some(ProxyKind::Httpd)),
-            ("/srv/edge.yaml", None),
-        ] {
-            assert_eq!(kind_by_name(Path::new(path)), kind, "{path}");
-        }
-    }
+    path.ancestors()
+        .filter_map(Path::file_name)
+        .find_map(|name| weir_proxies::kind_by_name(&name.to_string_lossy()))
 }

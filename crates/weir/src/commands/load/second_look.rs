@@ -17,7 +17,7 @@ use weir_model::load::ErrorKind;
 use weir_model::load_report::LoadReport;
 use weir_report::number::percent;
 use weir_report::secrets::visible;
-use weir_sut::installed::is_stopped;
+use weir_sut::is_stopped;
 
 use super::job::{Job, without_secrets};
 use crate::failure::Failure;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::Uri;
 use http::uri::InvalidUri;
 use weir_model::study::no_server_at;
-use weir_sut::installed::is_stopped;
+use weir_sut::is_stopped;
 
 use crate::failure::Failure;
 use crate::name_lookup;
