@@ -67,18 +67,17 @@ pub(crate) fn find(study: &Study, loads: &[LoadFindings]) -> Option<OverallFindi
 }
 
 /// Combines verdicts: one that is worse is enough; better, and equivalent, hold only if nothing is worse or unknown.
-fn combine(verdicts: impl Iterator<Item = Verdict> + Clone) -> Verdict {
-    let has = |wanted| verdicts.clone().any(|verdict| verdict == wanted);
-    let is_all = |wanted| verdicts.clone().all(|verdict| verdict == wanted);
-    if has(Verdict::Worse) {
+fn combine(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    let all: Vec<Verdict> = verdicts.collect();
+    if all.contains(&Verdict::Worse) {
         Verdict::Worse
-    } else if is_all(Verdict::Invalid) {
+    } else if all.iter().all(|verdict| *verdict == Verdict::Invalid) {
         Verdict::Invalid
-    } else if has(Verdict::Invalid) {
+    } else if all.contains(&Verdict::Invalid) {
         Verdict::Inconclusive
-    } else if has(Verdict::Better) {
+    } else if all.contains(&Verdict::Better) {
         Verdict::Better
-    } else if is_all(Verdict::Equivalent) {
+    } else if all.iter().all(|verdict| *verdict == Verdict::Equivalent) {
         Verdict::Equivalent
     } else {
         Verdict::Inconclusive

@@ -19,10 +19,10 @@ impl Conditions {
     /// A condition is no such word.
     pub fn read(texts: &[String]) -> Result<Conditions, ConditionError> {
         let read = VOCABULARY.read(texts)?;
-        let unfit = |condition: &&Condition| {
-            condition.arm.is_some() || !matches!(condition.says, Says::Word(_))
-        };
-        match read.iter().find(unfit) {
+        let unfit = read
+            .iter()
+            .find(|condition| condition.arm.is_some() || !matches!(condition.says, Says::Word(_)));
+        match unfit {
             Some(condition) => Err(ConditionError {
                 text: condition.text.clone(),
                 what: "two runs are judged as a whole".to_owned(),
@@ -34,16 +34,17 @@ impl Conditions {
 
     /// Judges all conditions. A run of which nothing can be said is not known to be worse, nor not to be.
     pub fn judge(&self, found: &RunsFindings) -> Vec<Judged> {
-        let judge = |condition: &Condition| {
-            let held = match (&condition.says, found.verdict) {
-                (Says::Word("worse"), RunVerdict::Worse)
-                | (Says::Word("inconclusive"), RunVerdict::Open) => Held::True,
-                (Says::Word("worse"), RunVerdict::Open) => Held::Unknown,
-                _ => return Judged::combine(&condition.text, Vec::new()),
-            };
-            let why = describe_runs(found).trim_end_matches('.').to_owned();
-            Judged::combine(&condition.text, vec![(held, why)])
-        };
-        self.0.iter().map(judge).collect()
+        self.0.iter().map(|condition| judge(condition, found)).collect()
     }
+}
+
+fn judge(condition: &Condition, found: &RunsFindings) -> Judged {
+    let held = match (&condition.says, found.verdict) {
+        (Says::Word("worse"), RunVerdict::Worse)
+        | (Says::Word("inconclusive"), RunVerdict::Open) => Held::True,
+        (Says::Word("worse"), RunVerdict::Open) => Held::Unknown,
+        _ => return Judged::combine(&condition.text, Vec::new()),
+    };
+    let why = describe_runs(found).trim_end_matches('.').to_owned();
+    Judged::combine(&condition.text, vec![(held, why)])
 }

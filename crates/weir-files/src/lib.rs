@@ -298,7 +298,7 @@ mod tests {
         fs::symlink_metadata(path).unwrap().mode() & 0o7777
     }
 
-    /// Whoever may write a folder above an output's can put a link in its place at any moment.
+    /// A link may take a folder's place at any moment if others may write the folder above it.
     #[test]
     fn an_output_goes_nowhere_else_while_a_folder_and_a_link_change_places() {
         let outer = tempfile::tempdir().unwrap();

@@ -65,19 +65,21 @@ pub fn differences(old: &RunHeader, new: &RunHeader) -> Vec<Difference> {
 
 /// Names the hosts of generators, proxies and origin server.
 fn name_hosts(places: &PlacesUsed) -> String {
-    let name = |host: &Option<String>| host.clone().unwrap_or_else(|| "this host".to_owned());
-    let generators: Vec<String> = std::iter::once(name(&places.generator))
-        .chain(places.more_generators.iter().cloned())
-        .collect();
+    let mut generators = vec![name_host(places.generator.as_deref())];
+    generators.extend(places.more_generators.iter().cloned());
+    if let Some(cluster) = &places.cluster {
+        generators = vec![format!("pods of {cluster}")];
+    }
     format!(
         "load from {}, proxies on {}, origin on {}",
-        places
-            .cluster
-            .as_ref()
-            .map_or_else(|| generators.join(", "), |pods| format!("pods of {pods}")),
-        name(&places.proxy),
-        name(&places.origin)
+        generators.join(", "),
+        name_host(places.proxy.as_deref()),
+        name_host(places.origin.as_deref())
     )
+}
+
+fn name_host(host: Option<&str>) -> String {
+    host.unwrap_or("this host").to_owned()
 }
 
 fn describe(network: &NetworkUsed) -> String {
@@ -110,9 +112,9 @@ mod tests {
         new.environment.kernel.push_str("-new");
         new.environment.memory_bytes += 1 << 20;
         new.environment.cpu_model.push_str(" II");
-        let found = differences(&old, &new);
+        let all = differences(&old, &new);
         let names: Vec<(&str, bool)> =
-            found.iter().map(|one| (&*one.what, one.is_of_machine)).collect();
+            all.iter().map(|one| (&*one.what, one.is_of_machine)).collect();
         let wanted = [
             ("CPU model", true),
             ("kernel", false),
@@ -120,6 +122,6 @@ mod tests {
             ("net.core.somaxconn", false),
         ];
         assert_eq!(names, wanted);
-        assert_eq!((&*found[2].old, &*found[2].new), ("", "nginx/9"));
+        assert_eq!((&*all[2].old, &*all[2].new), ("", "nginx/9"));
     }
 }

@@ -74,6 +74,12 @@ impl RunFigures {
         }
     }
 
+    /// Returns the names of the figures that another run does not have.
+    pub(crate) fn keys_without(&self, other: &RunFigures) -> Vec<FigureKey> {
+        let keys = self.figures.iter().map(|figure| &figure.key);
+        keys.filter(|key| other.figure(key).is_none()).cloned().collect()
+    }
+
     /// Returns the figure of this name.
     pub fn figure(&self, key: &FigureKey) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.key == *key)
@@ -82,14 +88,14 @@ impl RunFigures {
 
 /// Returns an arm's value of a metric; `None` if nothing was measured.
 fn value(arm: &ArmFindings, metric: Metric) -> Option<f64> {
-    let quantile = |place: usize| match arm.response_ns[place] {
-        NEVER_NS => f64::INFINITY,
-        ns => ns as f64,
-    };
     match metric {
         _ if arm.samples == 0 => None,
-        Metric::ResponseP50 => Some(quantile(0)),
-        Metric::ResponseP99 => Some(quantile(2)),
+        Metric::ResponseP50 => Some(nanoseconds(arm.response_ns[0])),
+        Metric::ResponseP99 => Some(nanoseconds(arm.response_ns[2])),
         _ => Some(arm.rate_completed),
     }
+}
+
+fn nanoseconds(quantile: u64) -> f64 {
+    if quantile == NEVER_NS { f64::INFINITY } else { quantile as f64 }
 }

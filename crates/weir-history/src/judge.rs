@@ -43,7 +43,7 @@ pub enum RunVerdict {
     Worse,
     /// Better than runs of the same kind are.
     Better,
-    /// As runs of the same kind are.
+    /// Like runs of the same kind.
     Usual,
     /// Nothing can be said.
     Open,
@@ -111,23 +111,19 @@ pub fn judge(
         .map(|figure| compare(&figure.key, [old, new], &earlier, is_other_machine))
         .collect();
     decide(&mut figures, new.confidence, new.band);
-    let keys = |run: &RunFigures| run.figures.iter().map(|figure| figure.key.clone()).collect();
-    let [of_old, of_new]: [Vec<FigureKey>; 2] = [keys(old), keys(new)];
-    let missing = of_old.iter().filter(|key| !of_new.contains(key));
-    let added = of_new.iter().filter(|key| !of_old.contains(key));
+    let [missing, added] = [(old, new), (new, old)].map(|(one, other)| one.keys_without(other));
     RunsFindings {
         old: old.name.clone(),
         new: new.name.clone(),
         differences,
         history: earlier.iter().map(|run| run.name.clone()).collect(),
         verdict: combine(&figures),
-        unmatched: missing.chain(added).cloned().collect(),
+        unmatched: [missing, added].concat(),
         figures,
     }
 }
 
-/// Compares a figure of two runs. The verdict is usual or open, and `p_holm` not corrected yet: it is negative where the
-/// figure is on the good side.
+/// Compares a figure of two runs. The verdict is usual or open, and `p_holm` is not corrected yet.
 fn compare(
     key: &FigureKey,
     [old, new]: [&RunFigures; 2],
@@ -137,7 +133,7 @@ fn compare(
     let both = [old, new].map(|run| run.figure(key));
     let values = both.map(|figure| figure.and_then(|figure| figure.value));
     let rates = both.map(|figure| figure.and_then(|figure| figure.rate));
-    let mut found = FigureVerdict {
+    let mut verdict = FigureVerdict {
         key: key.clone(),
         values,
         ratio: None,
@@ -147,18 +143,18 @@ fn compare(
         why: None,
     };
     let (Some(_), Some(value)) = (values[0], values[1]) else {
-        found.why = Some(WhyOpen::Invalid);
-        return found;
+        verdict.why = Some(WhyOpen::Invalid);
+        return verdict;
     };
     if is_other_machine {
-        found.why = Some(WhyOpen::Machine);
-        return found;
+        verdict.why = Some(WhyOpen::Machine);
+        return verdict;
     }
     if let [Some((_, old)), Some((_, new))] = rates
         && (new / old - 1.0).abs() > SAME_RATE
     {
-        found.why = Some(WhyOpen::Rates { completed: [old, new] });
-        return found;
+        verdict.why = Some(WhyOpen::Rates { completed: [old, new] });
+        return verdict;
     }
     let logs: Vec<f64> = earlier
         .iter()
@@ -169,21 +165,21 @@ fn compare(
         .map(f64::ln)
         .collect();
     let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
-    found.ratio = (!logs.is_empty()).then(|| (value.ln() - mean).exp());
+    verdict.ratio = (!logs.is_empty()).then(|| (value.ln() - mean).exp());
     // Two sides of 5 % each: one test for worse and one for better.
     let confidence = 1.0 - 2.0 * (1.0 - new.confidence);
     let Some(prediction) = predict(&logs, value.ln().min(f64::MAX.ln()), confidence) else {
-        found.why = Some(match logs.len() {
+        verdict.why = Some(match logs.len() {
             runs if runs < LEAST_VALUES => WhyOpen::FewRuns { runs, needed: LEAST_VALUES },
             _ => WhyOpen::NoSpread,
         });
-        return found;
+        return verdict;
     };
-    found.usual = Some(((-prediction.half_width).exp(), prediction.half_width.exp()));
+    verdict.usual = Some(((-prediction.half_width).exp(), prediction.half_width.exp()));
     let is_higher = value.ln() > prediction.mean;
-    found.p_holm = if is_higher { prediction.p_higher } else { 1.0 - prediction.p_higher };
-    found.verdict = RunVerdict::Usual;
-    found
+    verdict.p_holm = if is_higher { prediction.p_higher } else { 1.0 - prediction.p_higher };
+    verdict.verdict = RunVerdict::Usual;
+    verdict
 }
 
 /// Returns true if an open loop of another run had the same rate; always true for closed ones.
@@ -198,8 +194,8 @@ fn has_rate_of(other: Option<(f64, f64)>, new: Option<(f64, f64)>) -> bool {
 /// difference is beyond the band.
 fn decide(figures: &mut [FigureVerdict], confidence: f64, band: f64) {
     for wanted in [RunVerdict::Worse, RunVerdict::Better] {
-        let known = |figure: &&mut FigureVerdict| figure.usual.is_some();
-        let mut family: Vec<&mut FigureVerdict> = figures.iter_mut().filter(known).collect();
+        let mut family: Vec<&mut FigureVerdict> =
+            figures.iter_mut().filter(|figure| figure.usual.is_some()).collect();
         // The other side has the rest of the probability.
         let p: Vec<f64> = family
             .iter()
@@ -228,14 +224,19 @@ fn side(figure: &FigureVerdict) -> RunVerdict {
     }
 }
 
-/// Combines the verdicts on the figures.
+/// Combines the verdicts on the figures. Response times at other rates are left out if there is anything else: a rate
+/// that is a share of what was carried is another one in every run.
 fn combine(figures: &[FigureVerdict]) -> RunVerdict {
-    let has = |wanted| figures.iter().any(|figure| figure.verdict == wanted);
-    if has(RunVerdict::Worse) {
+    let verdicts: Vec<RunVerdict> = figures
+        .iter()
+        .filter(|figure| !matches!(figure.why, Some(WhyOpen::Rates { .. })))
+        .map(|figure| figure.verdict)
+        .collect();
+    if verdicts.contains(&RunVerdict::Worse) {
         RunVerdict::Worse
-    } else if has(RunVerdict::Open) || figures.is_empty() {
+    } else if verdicts.contains(&RunVerdict::Open) || verdicts.is_empty() {
         RunVerdict::Open
-    } else if has(RunVerdict::Better) {
+    } else if verdicts.contains(&RunVerdict::Better) {
         RunVerdict::Better
     } else {
         RunVerdict::Usual
@@ -275,9 +276,11 @@ mod tests {
 
     /// Draws runs whose figures differ by 3 % from run to run: standard normal by the sum of twelve.
     fn draw(rng: &mut SplitMix64, factor: f64) -> RunFigures {
-        let mut noise = || ((0..12).map(|_| rng.unit()).sum::<f64>() - 6.0) * 0.03;
-        let values = [20_000.0 / factor, 2e6 * factor, 9e6 * factor];
-        run("drawn", values.map(|value| value * noise().exp()), 10_000.0)
+        let values = [20_000.0 / factor, 2e6 * factor, 9e6 * factor].map(|value| {
+            let normal = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+            value * (0.03 * normal).exp()
+        });
+        run("drawn", values, 10_000.0)
     }
 
     /// Returns the share of 2,000 runs that are called so, after ten earlier ones.
@@ -303,9 +306,21 @@ mod tests {
         assert!(worse >= 0.8 && better >= 0.8, "{worse} {better}");
     }
 
+    /// Returns the reason why nothing is said of the p99 of a run after an ordinary one.
+    fn why_open(
+        new: &RunFigures,
+        history: &[RunFigures],
+        differences: &[Difference],
+    ) -> Option<WhyOpen> {
+        let old = run("old", [20_000.0, 2e6, 9e6], 10_000.0);
+        let findings = judge([&old, new], history, differences.to_vec());
+        assert_eq!(findings.verdict, RunVerdict::Open, "{findings:?}");
+        findings.figures[2].why
+    }
+
     #[test]
     fn nothing_is_said_where_nothing_is_known() {
-        let equal = |name: &str| run(name, [20_000.0, 2e6, 9e6], 10_000.0);
+        let equal = run("new", [20_000.0, 2e6, 9e6], 10_000.0);
         let history: Vec<RunFigures> = (0..6)
             .map(|place| run("earlier", [20_000.0 + 100.0 * f64::from(place), 2e6, 9e6], 10_000.0))
             .collect();
@@ -316,28 +331,26 @@ mod tests {
             is_of_machine: true,
         };
         let none: &[RunFigures] = &[];
-        let open = |new: &RunFigures, history: &[RunFigures], differences: &[Difference]| {
-            let found = judge([&equal("old"), new], history, differences.to_vec());
-            assert_eq!(found.verdict, RunVerdict::Open, "{found:?}");
-            found.figures[2].why
-        };
         let few = WhyOpen::FewRuns { runs: 1, needed: LEAST_VALUES };
-        assert_eq!(open(&equal("new"), none, &[]), Some(few));
-        assert_eq!(open(&equal("new"), &history, &[machine]), Some(WhyOpen::Machine));
-        let faster = run("new", [20_000.0, 2e6, 9e6], 12_000.0);
+        assert_eq!(why_open(&equal, none, &[]), Some(few));
+        assert_eq!(why_open(&equal, &history, &[machine]), Some(WhyOpen::Machine));
+        let old = run("old", [20_000.0, 2e6, 9e6], 10_000.0);
+        let at_another_rate = run("new", [20_000.0, 2e6, 9e6], 12_000.0);
+        let findings = judge([&old, &at_another_rate], &history, Vec::new());
         let rates = WhyOpen::Rates { completed: [10_000.0, 12_000.0] };
-        assert_eq!(open(&faster, &history, &[]), Some(rates));
+        assert_eq!(findings.figures[2].why, Some(rates));
+        assert_eq!(findings.verdict, RunVerdict::Usual, "by the closed loop");
         let invalid = run("new", [20_000.0, 2e6, f64::NAN], 10_000.0);
-        assert_eq!(open(&invalid, &history, &[]), Some(WhyOpen::Invalid));
+        assert_eq!(why_open(&invalid, &history, &[]), Some(WhyOpen::Invalid));
     }
 
     #[test]
     fn figures_of_one_run_alone_are_named() {
         let (old, mut new) = (run("old", [1.0; 3], 1.0), run("new", [1.0; 3], 1.0));
         new.figures[0].key.arm = "added".to_owned();
-        let found = judge([&old, &new], &[], Vec::new());
-        let names: Vec<&str> = found.unmatched.iter().map(|key| &*key.arm).collect();
+        let findings = judge([&old, &new], &[], Vec::new());
+        let names: Vec<&str> = findings.unmatched.iter().map(|key| &*key.arm).collect();
         assert_eq!(names, ["stock", "added"]);
-        assert_eq!(found.figures.len(), 2);
+        assert_eq!(findings.figures.len(), 2);
     }
 }

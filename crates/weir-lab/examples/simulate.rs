@@ -351,19 +351,18 @@ fn overall(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
                 let mut model = row.model(seed);
                 let change = model.others.slower(1.0 / speed);
                 model.arms.insert(SICK.to_owned(), change);
-                let found = simulate((&study, false), &model)?.overall.ok_or("no verdict")?;
-                let place = match found.verdict {
+                let overall = simulate((&study, false), &model)?.overall.ok_or("no verdict")?;
+                counts[match overall.verdict {
                     Verdict::Worse => 0,
                     Verdict::Better => 1,
                     Verdict::Equivalent => 2,
                     _ => 3,
-                };
-                counts[place] += 1;
-                for (bounds, case) in bounds.iter_mut().zip(&found.cases) {
+                }] += 1;
+                for (bounds, case) in bounds.iter_mut().zip(&overall.cases) {
                     bounds.push(case.by.unwrap_or(f64::INFINITY));
                 }
             }
-            let counts = counts.map(|count| percent(f64::from(count), studies as f64));
+            let shares = counts.map(|count| percent(f64::from(count), studies as f64));
             let medians = bounds.map(|mut bounds| {
                 bounds.sort_by(f64::total_cmp);
                 let median = bounds.get(bounds.len() / 2).copied().unwrap_or(f64::NAN);
@@ -373,7 +372,7 @@ fn overall(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
                 out,
                 "| {} | {speed:.2} | {studies} | {} | {} |",
                 row.name,
-                counts.join(" | "),
+                shares.join(" | "),
                 medians.join(", ")
             )?;
         }

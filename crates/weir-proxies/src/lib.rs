@@ -51,10 +51,10 @@ pub fn locate(kind: ProxyKind) -> Result<PathBuf, SutError> {
 
 /// Returns the kind whose name, or that of its program, is in the name of a file; `None` if it is no kind's.
 pub fn kind_by_name(file: &str) -> Option<ProxyKind> {
-    let file = file.to_lowercase();
+    let lower = file.to_lowercase();
     ProxyKind::ALL.into_iter().find(|kind| {
         let programs = program_of(*kind).map_or(&[][..], |program| program.names);
-        programs.iter().any(|name| file.contains(name)) || file.contains(kind.name())
+        programs.iter().any(|name| lower.contains(name)) || lower.contains(kind.name())
     })
 }
 

@@ -310,14 +310,13 @@ pub fn read_header(dir: &Path) -> Result<RunHeader, RecordError> {
 /// Returns what no study can have that was checked, and what an analysis would fail at; `None` if there is nothing.
 fn fault_of(study: &Study) -> Option<&'static str> {
     let objective = &study.objective;
-    let is_share = |share: f64, least: f64| (least..1.0).contains(&share);
     if study.arms.is_empty() {
         Some("it has no arm")
     } else if study.arms.iter().any(|arm| arm.against >= study.arms.len()) {
         Some("an arm is compared with one that is not there")
-    } else if !is_share(objective.confidence, 0.5) || !is_share(objective.band, 0.0) {
+    } else if !(0.5..1.0).contains(&objective.confidence) || !(0.0..1.0).contains(&objective.band) {
         Some("confidence or band is no share")
-    } else if !is_share(study.blocks.discard, 0.0) {
+    } else if !(0.0..1.0).contains(&study.blocks.discard) {
         Some("the part of a slice that is left out is no share")
     } else {
         None

@@ -9,17 +9,15 @@ use crate::numbers;
 /// Returns the answer: what is worse or better, and by which noise.
 pub fn describe_runs(found: &RunsFindings) -> String {
     let RunsFindings { old, new, history, .. } = found;
-    let those = |wanted: RunVerdict| {
-        let such = found.figures.iter().filter(|figure| figure.verdict == wanted);
-        join_names(&such.map(describe_change).collect::<Vec<_>>())
-    };
+    let changed = found.figures.iter().filter(|figure| figure.verdict == found.verdict);
+    let changes = join_names(&changed.map(describe_change).collect::<Vec<_>>());
     let noise = format!("by the spread of {} earlier runs", history.len());
     match found.verdict {
         RunVerdict::Worse => {
-            format!("{new} is worse than {old}, {noise}: {}.", those(RunVerdict::Worse))
+            format!("{new} is worse than {old}, {noise}: {changes}.")
         }
         RunVerdict::Better => {
-            format!("{new} is better than {old}, {noise}: {}.", those(RunVerdict::Better))
+            format!("{new} is better than {old}, {noise}: {changes}.")
         }
         RunVerdict::Usual => format!("{new} is as the runs before it are, {noise}."),
         RunVerdict::Open => {

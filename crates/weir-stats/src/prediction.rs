@@ -37,8 +37,8 @@ pub fn predict(earlier: &[f64], new: f64, confidence: f64) -> Option<Prediction>
     let freedom = earlier.len() as u32 - 1;
     let half_width = quantile(1.0 - confidence, freedom) * error;
     let t = (new - mean) / error;
-    let far = two_sided(t, freedom) / 2.0;
-    let p_higher = if t >= 0.0 { far } else { 1.0 - far };
+    let tail = two_sided(t, freedom) / 2.0;
+    let p_higher = if t >= 0.0 { tail } else { 1.0 - tail };
     Some(Prediction { mean, sd, half_width, p_higher })
 }
 
@@ -47,14 +47,19 @@ mod tests {
     use super::*;
     use crate::SplitMix64;
 
+    /// Draws a value that is nearly normal.
+    fn draw(rng: &mut SplitMix64) -> f64 {
+        (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
+    }
+
     #[test]
     fn the_interval_is_that_of_the_book() {
         // Hahn & Meeker 1991, section 4.8.1: n = 5, mean 50.10, s = 1.31, 95 %: 46.1 to 54.1.
         let values = [51.4, 49.5, 48.7, 49.3, 51.6];
-        let found = predict(&values, 50.1, 0.95).unwrap();
-        assert!((found.mean - 50.1).abs() < 1e-9 && (found.sd - 1.31).abs() < 0.01, "{found:?}");
-        assert!((found.half_width - 3.98).abs() < 0.02, "{found:?}");
-        assert!((found.p_higher - 0.5).abs() < 1e-9, "{found:?}");
+        let Prediction { mean, sd, half_width, p_higher } = predict(&values, 50.1, 0.95).unwrap();
+        assert!((mean - 50.1).abs() < 1e-9 && (sd - 1.31).abs() < 0.01, "{mean} {sd}");
+        assert!((half_width - 3.98).abs() < 0.02, "{half_width}");
+        assert!((p_higher - 0.5).abs() < 1e-9, "{p_higher}");
         assert!(predict(&values, 60.0, 0.95).unwrap().p_higher < 0.002);
         assert!(predict(&values, 40.0, 0.95).unwrap().p_higher > 0.998);
     }
@@ -69,12 +74,11 @@ mod tests {
     #[test]
     fn one_in_twenty_of_the_same_kind_is_beyond_it() {
         let mut rng = SplitMix64::new(7);
-        let mut draw = || (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
         let mut high = 0;
         for _ in 0..20_000 {
-            let earlier: Vec<f64> = (0..10).map(|_| draw()).collect();
-            let found = predict(&earlier, draw(), 0.95).unwrap();
-            high += u32::from(found.p_higher < 0.05);
+            let values: Vec<f64> = (0..11).map(|_| draw(&mut rng)).collect();
+            let prediction = predict(&values[..10], values[10], 0.95).unwrap();
+            high += u32::from(prediction.p_higher < 0.05);
         }
         assert!((900..1100).contains(&high), "{high} of 20000");
     }

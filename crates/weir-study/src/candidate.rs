@@ -1,6 +1,6 @@
 //! Studies of a program or a configuration and its candidate, both of which weir starts.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use weir_model::flow::FlowSpec;
 use weir_model::study::{ProxyKind, Study};
@@ -72,11 +72,13 @@ impl CandidatePair {
 /// Returns the section of a study about a proxy.
 fn proxy(files: &ProgramFiles, kind: &str) -> String {
     let ProgramFiles { program, configuration } = files;
-    let of = |key: &str, path: &Option<PathBuf>| {
-        let path = path.as_ref().map(|path| quoted(&path.display().to_string()));
-        path.map(|path| format!(", {key}: {path}")).unwrap_or_default()
-    };
-    format!("{{kind: {kind}{}{}}}", of("executable", program), of("configuration", configuration))
+    let mut section = format!("{{kind: {kind}");
+    for (key, path) in [("executable", program), ("configuration", configuration)] {
+        if let Some(path) = path {
+            section += &format!(", {key}: {}", quoted(&path.display().to_string()));
+        }
+    }
+    section + "}"
 }
 
 /// Returns a text in single quotes, as YAML reads it without escapes (YAML 1.2, 7.3.2).
@@ -86,19 +88,20 @@ fn quoted(text: &str) -> String {
 
 /// Names what is compared: the program, the configuration, or both.
 fn describe(files: &ProgramFiles, kind: &str) -> String {
-    let shown = |path: &Path| path.display().to_string();
-    match (&files.program, &files.configuration) {
-        (None, None) => format!("{kind} with weir's configuration"),
-        (Some(program), None) => shown(program),
-        (None, Some(configuration)) => format!("{kind} with {}", shown(configuration)),
-        (Some(program), Some(configuration)) => {
-            format!("{} with {}", shown(program), shown(configuration))
-        }
+    let program = match &files.program {
+        Some(program) => program.display().to_string(),
+        None => kind.to_owned(),
+    };
+    match &files.configuration {
+        Some(configuration) => format!("{program} with {}", configuration.display()),
+        None => program,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use weir_model::flow::ArrivalsSpec;
 
     use super::*;

@@ -13,7 +13,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// Returns the time at which a proxy that is to end now is killed. Once the user wants weir to end, all of them together
 /// have [`GRACE`], and each later one a moment.
-pub(crate) fn deadline() -> Instant {
+pub(crate) fn kill_at() -> Instant {
     static FIRST: OnceLock<Instant> = OnceLock::new();
     let now = Instant::now();
     if is_stopped() { (*FIRST.get_or_init(|| now) + GRACE).max(now + MOMENT) } else { now + GRACE }

@@ -13,7 +13,7 @@ use weir_probe::{ProcessCpu, ProcessId, process};
 use crate::orphans::{
     PROCESSES_FILE, PROGRAM_FILE, note, program_of, writers_below, writers_of_group,
 };
-use crate::processes::{POLL, deadline, descendants, kill_all, living, signal};
+use crate::processes::{POLL, descendants, kill_all, kill_at, living, signal};
 use crate::{Configuration, SutError};
 
 /// Number of lines of a log that are shown to people.
@@ -192,7 +192,7 @@ impl RunningProxy {
             if started != self.main {
                 signal(started, Signal::TERM);
             }
-            let deadline = deadline();
+            let deadline = kill_at();
             while self.exit_status().is_none() && Instant::now() < deadline {
                 std::thread::sleep(POLL);
             }

@@ -108,11 +108,11 @@ fn a_rate_that_may_fall_does_so_until_the_generator_is_punctual() {
         bench.study.loads.push(load("open", arrivals.clone(), 6));
         let findings = bench.findings();
         let run = bench.read();
-        let pilot = run.records.iter().find_map(|record| match record {
+        let mut pilots = run.records.iter().filter_map(|record| match record {
             Record::Pilot(pilot) if pilot.load == "open" => Some(pilot),
             _ => None,
         });
-        let pilot = pilot.unwrap();
+        let pilot = pilots.next().unwrap();
         let closed =
             findings.loads[0].arms.iter().map(|arm| arm.rate_completed).fold(f64::MAX, f64::min);
         let wanted = 0.6 * closed * 0.5_f64.powi(falls);

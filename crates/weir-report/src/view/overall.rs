@@ -40,8 +40,10 @@ fn describe_proxy(proxy: &ProxySpec) -> String {
     if let Some(external) = &proxy.external {
         return external.to_string();
     }
-    let program = proxy.executable.as_ref().map(|path| path.display().to_string());
-    let program = program.unwrap_or_else(|| proxy.kind.name().to_owned());
+    let program = match &proxy.executable {
+        Some(path) => path.display().to_string(),
+        None => proxy.kind.name().to_owned(),
+    };
     match &proxy.configuration {
         Some(own) => format!("{program} with {}", own.file.display()),
         None => program,

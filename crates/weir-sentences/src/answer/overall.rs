@@ -49,25 +49,19 @@ pub(super) fn describe(study: &Study, findings: &Findings, arms: [&Arm; 2]) -> S
 /// Returns the verdict on all figures, and, where nothing is claimed, by how much the change may be worse.
 fn describe_overall(study: &Study, overall: &OverallFindings) -> String {
     let OverallFindings { arm, against, verdict, cases } = overall;
-    let figures_that_are = |wanted: Verdict| {
-        let such = cases.iter().filter(|case| case.verdict == wanted);
-        join_names(&such.map(describe_figure).collect::<Vec<_>>())
-    };
-    let bounds = || {
-        let bounds: Vec<String> = cases.iter().map(|case| describe_bound(study, case)).collect();
-        let confidence = numbers::level(study.objective.confidence);
-        format!("by the intervals ({confidence}), it may be worse by up to: {}", bounds.join(", "))
-    };
     match verdict {
         Verdict::Worse => {
-            let better = match figures_that_are(Verdict::Better) {
+            let better = match figures_with(cases, Verdict::Better) {
                 better if better.is_empty() => String::new(),
                 better => format!(", and better in {better}"),
             };
-            format!("{arm} is worse than {against} in {}{better}", figures_that_are(Verdict::Worse))
+            format!(
+                "{arm} is worse than {against} in {}{better}",
+                figures_with(cases, Verdict::Worse)
+            )
         }
         Verdict::Better => {
-            let figures = figures_that_are(Verdict::Better);
+            let figures = figures_with(cases, Verdict::Better);
             format!("{arm} is better than {against} in {figures}, and nothing of it is worse")
         }
         Verdict::Equivalent => {
@@ -75,10 +69,22 @@ fn describe_overall(study: &Study, overall: &OverallFindings) -> String {
             format!("{arm} is as good as {against}, within {band}")
         }
         Verdict::Inconclusive => {
-            format!("{arm} cannot be called worse or better than {against}; {}", bounds())
+            let bounds: Vec<String> =
+                cases.iter().map(|case| describe_bound(study, case)).collect();
+            format!(
+                "{arm} cannot be called worse or better than {against}; by the intervals ({}), it may be worse by up to: {}",
+                numbers::level(study.objective.confidence),
+                bounds.join(", ")
+            )
         }
         Verdict::Invalid => format!("{arm} could not be compared with {against}"),
     }
+}
+
+/// Returns the names of the figures with this verdict.
+fn figures_with(cases: &[WorstCase], verdict: Verdict) -> String {
+    let names = cases.iter().filter(|case| case.verdict == verdict).map(describe_figure);
+    join_names(&names.collect::<Vec<_>>())
 }
 
 /// Returns the name of a figure that decides, with its load.

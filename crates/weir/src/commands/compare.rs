@@ -101,11 +101,11 @@ fn refuse_held(flow: &FlowSpec) -> Result<(), Failure> {
 
 /// Returns the failure of a comparison with one URL, or with none.
 fn missing_server(args: &CompareArgs) -> Failure {
-    let what = match &args.flow.url {
+    let question = match &args.flow.url {
         Some(url) => format!("what is {url} to be compared with?"),
         None => "what is to be compared?".to_owned(),
     };
-    Failure::input(what).hint(
+    Failure::input(question).hint(
         "two servers: `weir compare OLD_URL NEW_URL`; two programs: `weir compare --program OLD --candidate-program NEW`",
     )
 }

@@ -447,8 +447,8 @@ pub(super) fn finish(
         }
         None => {
             let study = &run.header.study;
-            let judged = conditions.map(|conditions| conditions.judge(study, &findings));
-            let judged = judged.unwrap_or_default();
+            let judged =
+                conditions.map(|conditions| conditions.judge(study, &findings)).unwrap_or_default();
             fail_if::keep(shown.junit, &study.name, &judged)?;
             fail_if::conclude(&judged)?;
             Ok(ExitCode::SUCCESS)

@@ -67,8 +67,8 @@ fn a_run_of_a_stranger_is_shown_and_neither_resumed_nor_applied_nor_written_to()
     }
 }
 
-/// Whoever can write a study, a set of requests or parameters chooses programs that are started and files that are sent,
-/// with the rights of whoever runs it.
+/// A study, a set of requests and parameters choose programs that are started and files that are sent, with the rights
+/// of whoever runs weir.
 #[test]
 fn a_stranger_s_files_are_refused_before_anything_is_started() {
     let sandbox = Sandbox::new();

@@ -294,7 +294,7 @@ fn a_pipe_that_is_full_does_not_keep_a_load_from_ending() {
         (format!("load -c 2 -d 2s http://{at}/"), false),
     ] {
         let (_reader, writer) = fill_pipe();
-        let mut command = weir(&line.split(' ').collect::<Vec<_>>());
+        let mut command = weir(line.split(' ').collect::<Vec<_>>());
         let (full, open) = (Stdio::from(writer), Stdio::null());
         let (stdout, stderr) = if is_stdout_full { (full, open) } else { (open, full) };
         let load = Running::start_with(&mut command, stdout, stderr);

@@ -122,11 +122,12 @@ fn what_cannot_be_compared_is_refused() {
 
 /// Returns a configuration of nginx that passes requests on, by connections that are kept or not.
 fn passing_on(keeps: bool) -> String {
-    let kept = if keeps { "proxy_http_version 1.1; proxy_set_header Connection '';" } else { "" };
+    let keeping =
+        if keeps { "proxy_http_version 1.1; proxy_set_header Connection '';" } else { "" };
     format!(
         "worker_processes 1;\nevents {{}}\nhttp {{ access_log off;\n\
          upstream app {{ server 192.0.2.1:80; keepalive 16; }}\n\
-         server {{ listen 127.0.0.1:8081; location / {{ proxy_pass http://app; {kept} }} }} }}\n"
+         server {{ listen 127.0.0.1:8081; location / {{ proxy_pass http://app; {keeping} }} }} }}\n"
     )
 }
 
@@ -137,7 +138,7 @@ fn a_candidate_configuration_that_is_worse_fails() {
     sandbox.write("old.conf", &passing_on(true));
     sandbox.write("nginx-new.conf", &passing_on(false));
     let line = "compare http://shop.test/cart --configuration old.conf --candidate-configuration nginx-new.conf \
-                -c 8 --budget 40s --out run --format json --fail-if";
+                -c 8 --budget 20s --out run --format json --fail-if";
     let ended = sandbox.call(&format!("{line} worse")).with_code(3);
     ended.stderr.has("--fail-if worse: new is worse than old in rate");
     let document: Value = serde_json::from_str(&ended.stdout).expect("findings");
@@ -206,8 +207,8 @@ fn two_runs_are_compared_by_the_spread_of_those_before() {
     few.stderr.has("so it cannot be judged");
     sandbox.call(&format!("{line} --fail-if inconclusive")).with_code(3);
     (1..=6).for_each(|minute| copy_run(&sandbox, "history/one", minute));
-    let found = sandbox.call(&format!("{line} --format json")).with_code(0);
-    let document: Value = serde_json::from_str(&found.stdout).expect("findings");
+    let ended = sandbox.call(&format!("{line} --format json")).with_code(0);
+    let document: Value = serde_json::from_str(&ended.stdout).expect("findings");
     assert_eq!(document["format"], "weir-runs/1");
     assert_eq!(document["history"].as_array().map(Vec::len), Some(7), "{document}");
     assert_eq!(document["figures"][0]["why"], "no-spread", "{document}");
@@ -228,8 +229,8 @@ fn examples() -> Vec<String> {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/compare.md");
     let text = std::fs::read_to_string(docs).expect("docs/compare.md");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let begins = |line: &&str| line.starts_with("weir compare --configuration production/");
-    let starts = lines.iter().enumerate().filter(|(_, line)| begins(line));
+    let command = "weir compare --configuration production/";
+    let starts = lines.iter().enumerate().filter(|(_, line)| line.starts_with(command));
     starts.map(|(place, line)| format!("{line} {}", lines[place + 1])).collect()
 }
 
@@ -244,8 +245,8 @@ fn the_examples_for_ci_fail_and_pass() {
             std::fs::create_dir(sandbox.path(folder)).expect("own folder");
             sandbox.write(&format!("{folder}/nginx.conf"), &passing_on(keeps));
         }
-        let line = line.replace("--budget 2m", "--budget 40s -c 8");
-        let ended = sandbox.call(line.trim_start_matches("weir "));
+        let shorter = line.replace("--budget 2m", "--budget 20s -c 8");
+        let ended = sandbox.call(shorter.trim_start_matches("weir "));
         let junit = std::fs::read_to_string(sandbox.path("weir.xml")).expect("weir.xml");
         assert_eq!(junit.contains("<failure "), code == 3, "{junit}");
         ended.with_code(code);

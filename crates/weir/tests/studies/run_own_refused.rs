@@ -244,9 +244,8 @@ fn a_program_that_waits_for_a_pipe_ends_with_its_weir() {
         );
         let user = User::new(&sandbox, &[("haproxy.cfg", &main)]);
         let run = sandbox.run(&text("haproxy", &user.path("haproxy.cfg"), "", "maxconn: 5000"));
-        let waits = || children(run.pid(), "haproxy").into_iter().find(|pid| is_check(*pid));
-        wait_until("HAProxy checks it", || waits().is_some());
-        let waiting = waits().expect("it waits");
+        wait_until("HAProxy checks it", || find_check(run.pid()).is_some());
+        let waiting = find_check(run.pid()).expect("it waits");
         run.signal(signal);
         assert_eq!(run.end_within(Duration::from_secs(30)).code, code);
         wait_until("HAProxy has ended", || !Path::new(&format!("/proc/{waiting}")).exists());
@@ -255,11 +254,11 @@ fn a_program_that_waits_for_a_pipe_ends_with_its_weir() {
     }
 }
 
-/// Returns the process numbers of children of this name.
-fn children(parent: u32, name: &str) -> Vec<u32> {
-    let found = Command::new("pgrep").args(["-x", "-P", &parent.to_string(), name]).output();
-    let text = String::from_utf8(found.expect("pgrep").stdout).expect("numbers");
-    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+/// Returns the HAProxy below a process that checks a configuration.
+fn find_check(parent: u32) -> Option<u32> {
+    let output = Command::new("pgrep").args(["-x", "-P", &parent.to_string(), "haproxy"]).output();
+    let text = String::from_utf8(output.expect("pgrep").stdout).expect("numbers");
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).find(|pid| is_check(*pid))
 }
 
 /// Returns true if a process is an HAProxy that checks a configuration.

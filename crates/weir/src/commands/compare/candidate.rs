@@ -71,9 +71,8 @@ fn kind_names() -> Vec<&'static str> {
 /// Returns the kind that was given, or the one that the name of a program or of a file says.
 fn find_kind(candidate: &CandidateArgs) -> Result<ProxyKind, Failure> {
     if let Some(name) = &candidate.proxy {
-        let known = ProxyKind::ALL.into_iter().find(|kind| kind.name() == name);
         let names = kind_names();
-        return known.ok_or_else(|| {
+        return ProxyKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
             Failure::input(format!("--proxy: `{name}` is none of {}", names.join(", ")))
                 .maybe_hint(nearest(name, &names).map(|near| format!("did you mean `{near}`?")))
         });

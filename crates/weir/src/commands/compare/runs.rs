@@ -35,8 +35,9 @@ pub(crate) struct Document<'a> {
 /// Returns the folders of two runs, if that is what the arguments name.
 pub(super) fn folders(args: &CompareArgs) -> Option<[PathBuf; 2]> {
     let both = [args.flow.url.as_ref()?, args.other.as_ref()?];
-    let is_run = |text: &&String| Path::new(text.as_str()).join(HEADER_FILE).is_file();
-    both.iter().any(is_run).then(|| both.map(PathBuf::from))
+    both.iter()
+        .any(|text| Path::new(text.as_str()).join(HEADER_FILE).is_file())
+        .then(|| both.map(PathBuf::from))
 }
 
 /// Compares two runs.
@@ -52,11 +53,11 @@ pub(super) fn run(args: &CompareArgs, [old, new]: [PathBuf; 2]) -> Result<ExitCo
     let history: Vec<RunFigures> = earlier.iter().map(figures_of).collect();
     let both = [&old_run, &new_run].map(figures_of);
     let [old_figures, new_figures] = &both;
-    let differences = differences(&old_run.header, &new_run.header);
-    let found = judge([old_figures, new_figures], &history, differences);
-    let text = format(args, &found)?;
+    let around = differences(&old_run.header, &new_run.header);
+    let findings = judge([old_figures, new_figures], &history, around);
+    let text = format(args, &findings)?;
     deliver(&text, args.output.as_deref())?;
-    let judged = conditions.judge(&found);
+    let judged = conditions.judge(&findings);
     fail_if::keep(args.junit.as_deref(), &new_run.header.study.name, &judged)?;
     fail_if::conclude(&judged)?;
     Ok(ExitCode::SUCCESS)

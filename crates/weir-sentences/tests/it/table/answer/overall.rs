@@ -23,11 +23,11 @@ fn build_example(metric: Metric, verdict: Verdict, ratio: f64) -> Example {
 
 /// Sets the verdict on all figures, and the figures with their verdicts and bounds.
 fn decide(example: &mut Example, verdict: Verdict, cases: &[(Metric, Verdict, Option<f64>)]) {
-    let case = |&(metric, verdict, by)| {
+    let figures = cases.iter().map(|&(metric, verdict, by)| {
         let load = if metric == Metric::Rate { "closed" } else { "open" };
         WorstCase { load: load.to_owned(), metric, verdict, by }
-    };
-    let cases = cases.iter().map(case).collect();
+    });
+    let cases = figures.collect();
     let [arm, against] = ["new", "old"].map(str::to_owned);
     example.findings.overall = Some(OverallFindings { arm, against, verdict, cases });
 }
