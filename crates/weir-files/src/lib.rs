@@ -20,8 +20,8 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub use ours::{
-    NotOurs, note_what_is_root_s, only_ours, only_ours_file, only_ours_file_named, only_ours_named,
-    only_ours_to_be_made,
+    NotOurs, note_what_is_root_s, only_ours, only_ours_file, only_ours_file_named,
+    only_ours_file_to_read, only_ours_named, only_ours_to_be_made,
 };
 pub use regular::{
     open_regular, open_regular_below, open_regular_through_links, open_regular_to_write,

@@ -125,6 +125,22 @@ pub fn only_ours_file_named(path: &Path) -> Result<(), NotOurs> {
     only_ours_file(&real)
 }
 
+/// Does the same as [`only_ours_file_named`] for a file that is there, and also accepts one in a sticky folder like
+/// /tmp, in which nobody else can replace it.
+///
+/// # Errors
+/// Same as [`only_ours`].
+pub fn only_ours_file_to_read(path: &Path) -> Result<(), NotOurs> {
+    let written = std::path::absolute(path).map_err(unseen(path))?;
+    let real = fs::canonicalize(&written).map_err(unseen(&written))?;
+    judge_file(&written)?;
+    let metadata = fs::symlink_metadata(&real).map_err(unseen(&real))?;
+    if let Some(why) = fault_of(&real, &metadata, true) {
+        return Err(NotOurs { path: real, why });
+    }
+    judge(real.parent().unwrap_or(Path::new("/")), false)
+}
+
 /// Notes which of these paths, and of the folders above them and of all that links lead through, are root's, before
 /// this process enters a user namespace. From then on, whatever has no owner there counts as another user's, unless it
 /// has been noted.
@@ -272,6 +288,25 @@ mod tests {
 
     fn set(path: &Path, mode: u32) {
         fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_file_to_read_may_be_in_a_sticky_folder() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = fs::canonicalize(outer.path()).unwrap().join("folder");
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join("file");
+        fs::write(&file, "x").unwrap();
+        for (of_folder, of_file, is_ours) in [
+            (0o700, 0o600, true),
+            (0o1777, 0o644, true),
+            (0o777, 0o644, false),
+            (0o1777, 0o666, false),
+        ] {
+            set(&folder, of_folder);
+            set(&file, of_file);
+            assert_eq!(only_ours_file_to_read(&file).is_ok(), is_ours, "{of_folder:o} {of_file:o}");
+        }
     }
 
     #[test]

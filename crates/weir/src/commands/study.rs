@@ -60,7 +60,7 @@ pub(crate) fn must_be_own(path: &Path, what: &str) -> Result<(), Failure> {
     if !std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
         return Ok(());
     }
-    weir_files::only_ours_file_named(path).map_err(|why| {
+    weir_files::only_ours_file_to_read(path).map_err(|why| {
         Failure::input(format!("others could have written {}: {why}", path.display())).hint(format!(
             "{what} chooses programs to start and files to send: read it, and use a copy of your own, `cp {} mine`",
             path.display()
