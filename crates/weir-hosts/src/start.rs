@@ -42,7 +42,7 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// ProxyProgram a generator as ready; the last one starts all. `load` returns the number of each generator's load.
+    /// Marks a generator as ready; the last one starts all. `load` returns the number of each generator's load.
     ///
     /// # Errors
     /// A host is lost.

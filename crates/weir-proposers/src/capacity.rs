@@ -167,7 +167,7 @@ impl Capacity {
             .find(|(_, hold_s)| *hold_s <= left_s)
     }
 
-    /// ProxyProgram an arm as answered; its remaining time is shared among the others.
+    /// Marks an arm as answered; its remaining time is shared among the others.
     fn done(&mut self, arm: ArmId) {
         self.arms[arm].done();
         self.turn_begun = self.passed;

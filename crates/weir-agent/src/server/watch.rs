@@ -161,7 +161,7 @@ impl Watcher {
         proxies.iter_mut().map(ProcessCpu::read_ns).sum()
     }
 
-    /// ProxyProgram the start of an arm's rest, after its last answers.
+    /// Marks the start of an arm's rest, after its last answers.
     fn rest(&mut self, arm: usize) {
         let cpu_ns = self.proxy_cpu_ns(arm);
         if let Some(resting) = self.resting.get_mut(arm) {

@@ -47,7 +47,7 @@ impl<R: Reactor> Engine<'_, R> {
         if self.is_secure(id) { self.secure(id, stamp) } else { self.on_open(id, stamp, false) }
     }
 
-    /// ProxyProgram a connection as open and sends the request that waits for it, unless it is already `sent`.
+    /// Marks a connection as open and sends the request that waits for it, unless it is already `sent`.
     pub(super) fn on_open(&mut self, id: ConnId, stamp: u64, sent: bool) {
         let conn = &mut self.conns[id as usize];
         let flow = usize::from(conn.flow);

@@ -78,13 +78,13 @@ pub(crate) struct Lines {
     pub(crate) lines: Vec<Line>,
     /// Ranges of the axes, at least those of the lines.
     pub(crate) extent: Extent,
-    /// ProxyProgram besides the lines, if these are over the rate.
-    pub(crate) marks: Option<ProxyProgram>,
+    /// Marks besides the lines, if these are over the rate.
+    pub(crate) marks: Option<Marks>,
 }
 
-/// ProxyProgram that a curve over the rate is compared with.
+/// Marks that a curve over the rate is compared with.
 #[derive(Debug, Default)]
-pub(crate) struct ProxyProgram {
+pub(crate) struct Marks {
     /// Range of rates and its name.
     pub(crate) band: Option<((f64, f64), String)>,
     /// Time in nanoseconds and its name.

@@ -250,7 +250,7 @@ impl Reporter {
     }
 }
 
-/// ProxyProgram the work as done when dropped, even after a panic.
+/// Marks the work as done when dropped, even after a panic.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {

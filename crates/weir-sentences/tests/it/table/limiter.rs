@@ -70,7 +70,7 @@ fn next_resource(used: f64, at_rate: Option<f64>) -> String {
     with_behind(NextLimit::Resource { quantity: "cpu_all".to_owned(), used, at_rate })
 }
 
-/// ProxyProgram the CPU time as read in one of two hosts.
+/// Marks the CPU time as read in one of two hosts.
 fn partly_read(mut limiter: LimiterFindings, pods: Option<&str>) -> String {
     let read = Fact { read_of: Some((1, 2)), ..fact(0.983, "share") };
     limiter.evidence.quantities.insert("cpu".to_owned(), read);

@@ -242,7 +242,7 @@ impl Distant {
     }
 }
 
-/// ProxyProgram the load as started: connections are open, and the measuring begins.
+/// Marks the load as started: connections are open, and the measuring begins.
 fn has_started(plan: &Plan, control: &Control) {
     let connections = plan.flows.iter().map(|flow| u64::from(flow.connections));
     let open = &control.progress[0].open;
