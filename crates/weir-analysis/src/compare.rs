@@ -1,5 +1,5 @@
-//! Comparisons of arms, from blocks to verdicts: relative differences that may be taken for independent, and from them estimate,
-//! interval, p, verdict and its reason.
+//! Comparisons of arms, from blocks to verdicts: relative differences that may be taken for independent, and from them
+//! estimate, interval, p, verdict and its reason.
 
 use weir_model::record::LookRecord;
 use weir_model::study::{ArmRole, Compare, LoadSpec, Metric, Objective};

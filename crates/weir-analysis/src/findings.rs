@@ -391,6 +391,16 @@ impl Comparison {
         self.requests.is_some_and(|requests| requests < samples_needed(self.metric))
     }
 
+    /// Takes p as it is after a correction over several comparisons, and withdraws a claim that no longer stands.
+    pub(crate) fn take_corrected(&mut self, p: f64, family: usize, objective: &Objective) {
+        (self.p_holm, self.family) = (p, family as u32);
+        let is_claim = matches!(self.verdict, Verdict::Better | Verdict::Worse);
+        if is_claim && p > 1.0 - objective.confidence + 1e-12 {
+            self.verdict = Verdict::Inconclusive;
+            self.because.basis = self.basis(objective);
+        }
+    }
+
     /// Returns the basis of the verdict that its figures give.
     pub(crate) fn basis(&self, objective: &Objective) -> Basis {
         let (low, high) = self.interval;

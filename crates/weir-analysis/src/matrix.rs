@@ -222,12 +222,7 @@ fn correct(study: &Study, comparisons: Vec<&mut Comparison>) {
     for family in valid.chunk_by_mut(|a, b| a.metric == b.metric) {
         let p: Vec<f64> = family.iter().map(|found| found.p).collect();
         for (found, corrected) in family.iter_mut().zip(benjamini_hochberg(&p)) {
-            (found.p_holm, found.family) = (corrected, p.len() as u32);
-            let is_claim = matches!(found.verdict, Verdict::Better | Verdict::Worse);
-            if is_claim && corrected > 1.0 - study.objective.confidence + 1e-12 {
-                found.verdict = Verdict::Inconclusive;
-                found.because.basis = found.basis(&study.objective);
-            }
+            found.take_corrected(corrected, p.len(), &study.objective);
         }
     }
 }

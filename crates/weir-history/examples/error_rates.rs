@@ -67,12 +67,5 @@ fn draw(rng: &mut SplitMix64, figures: usize, (factor, worse): (f64, usize)) -> 
             rate: Some((1_000.0, 1_000.0)),
         }
     });
-    RunFigures {
-        name: "run".to_owned(),
-        started_at: String::new(),
-        figures: figures.collect(),
-        is_complete: true,
-        confidence: 0.95,
-        band: 0.02,
-    }
+    RunFigures { name: "run".to_owned(), figures: figures.collect(), confidence: 0.95, band: 0.02 }
 }

@@ -1,6 +1,7 @@
 //! Figures of a run that can be held against those of another one.
 
 use serde::{Deserialize, Serialize};
+use weir_analysis::deciding_metrics;
 use weir_analysis::findings::{ArmFindings, Findings, NEVER_NS};
 use weir_model::study::Metric;
 use weir_record::Run;
@@ -34,12 +35,8 @@ pub struct Figure {
 pub struct RunFigures {
     /// The run's name.
     pub name: String,
-    /// Time at which it began, RFC 3339 in UTC.
-    pub started_at: String,
     /// The run's figures, in the order of the study.
     pub figures: Vec<Figure>,
-    /// True if the run ended as planned.
-    pub is_complete: bool,
     /// Requested confidence of the study.
     pub confidence: f64,
     /// Half-width of the study's band of differences that do not matter.
@@ -52,11 +49,9 @@ impl RunFigures {
         let study = &run.header.study;
         let figures = findings.loads.iter().flat_map(|load| {
             let is_usable = load.is_usable();
+            let spec = study.loads.iter().find(|spec| spec.name == load.load);
+            let metrics = spec.map_or(&[][..], deciding_metrics);
             load.arms.iter().flat_map(move |arm| {
-                let metrics: &[Metric] = match load.rate_intended {
-                    None => &[Metric::Rate],
-                    Some(_) => &[Metric::ResponseP50, Metric::ResponseP99],
-                };
                 metrics.iter().map(move |&metric| Figure {
                     key: FigureKey { load: load.load.clone(), arm: arm.arm.clone(), metric },
                     value: is_usable.then(|| value(arm, metric)).flatten(),
@@ -66,9 +61,7 @@ impl RunFigures {
         });
         RunFigures {
             name: run.header.run.clone(),
-            started_at: run.header.started_at.clone(),
             figures: figures.collect(),
-            is_complete: findings.complete,
             confidence: study.objective.confidence,
             band: study.objective.band,
         }

@@ -266,9 +266,7 @@ mod tests {
         });
         RunFigures {
             name: name.to_owned(),
-            started_at: String::new(),
             figures: figures.collect(),
-            is_complete: true,
             confidence: 0.95,
             band: 0.02,
         }

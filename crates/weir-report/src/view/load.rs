@@ -152,7 +152,7 @@ fn drawn(load: &LoadFindings, open_loop: bool) -> Vec<Block> {
             charts::over_time(&load.arms, false),
         ));
         blocks.push(figure(
-            "Median response time, one point for each block. ProxyProgram at the upper edge are points beyond the axis.",
+            "Median response time, one point for each block. Marks at the upper edge are points beyond the axis.",
             charts::over_time(&load.arms, true),
         ));
     }

@@ -1,6 +1,7 @@
-//! `weir compare`: whether one server is worse than another, by the same requests at the same time.
+//! `weir compare`: whether a server, a program, a configuration or a run is worse than another one.
 //!
-//! The two URLs become a study of two arms that weir did not start. The rest is a run like any other.
+//! Two URLs become a study of two arms that weir did not start, two programs or configurations one of two that it starts
+//! ([`candidate`]). The rest is a run like any other. Two runs have been made already ([`runs`]).
 
 use std::process::ExitCode;
 
@@ -119,13 +120,18 @@ fn find_server(args: &CompareArgs, url: Option<&String>, is_here: bool) -> Resul
 /// Refuses options of a load or of a study that have no effect in a comparison of two URLs.
 fn refuse_idle(args: &CompareArgs) -> Result<(), Failure> {
     let (flow, lab) = (&args.flow, &args.lab);
-    let of_study = "weir starts neither server; the option is for studies";
+    let of_study = "the option is for studies";
     let are_servers = !args.candidate.is_given();
     let all = [
         (
             args.other.is_some() && !are_servers,
             "--candidate-program",
             "weir starts both programs itself; one URL gives host and target of the requests",
+        ),
+        (
+            args.history.is_some(),
+            "--history",
+            "earlier runs say nothing of two servers or programs",
         ),
         (flow.to.is_some(), "--to", "each URL has its own server; give the addresses as URLs"),
         (flow.trace.is_some(), "--trace", "a trace has its own rates"),

@@ -48,9 +48,7 @@ pub(crate) fn read(
             })?;
         (utf8(bytes, study).map_err(refused)?, study.to_owned())
     };
-    let catalog = if machine.one_machine { &with_defaults_here(catalog, &text) } else { catalog };
-    let study = parse(&text, &name, catalog, scale, machine)?;
-    Ok(StudyFile { study, text })
+    Ok(StudyFile { study: read_text(&text, &name, catalog, scale, machine)?, text })
 }
 
 /// Refuses a file that others could have written. Who writes a study or a set of requests chooses programs that are
@@ -169,24 +167,15 @@ pub(crate) fn context() -> CheckContext {
     }
 }
 
-/// Reads a study that weir has written, with the defaults of the proxies that are installed here.
+/// Reads the text of a study, with the defaults of the proxies that are installed here.
 pub(crate) fn read_text(
-    text: &str,
-    name: &str,
-    catalog: &Catalog,
-    machine: &CheckContext,
-) -> Result<Study, Failure> {
-    let catalog = if machine.one_machine { &with_defaults_here(catalog, text) } else { catalog };
-    parse(text, name, catalog, Scale::ONE, machine)
-}
-
-fn parse(
     text: &str,
     name: &str,
     catalog: &Catalog,
     scale: Scale,
     machine: &CheckContext,
 ) -> Result<Study, Failure> {
+    let catalog = if machine.one_machine { &with_defaults_here(catalog, text) } else { catalog };
     weir_study::parse_scaled(text, name, catalog, machine, scale).map_err(refused)
 }
 

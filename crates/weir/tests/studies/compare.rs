@@ -212,6 +212,18 @@ fn two_runs_are_compared_by_the_spread_of_those_before() {
     assert_eq!(document["format"], "weir-runs/1");
     assert_eq!(document["history"].as_array().map(Vec::len), Some(7), "{document}");
     assert_eq!(document["figures"][0]["why"], "no-spread", "{document}");
+    // A run whose end is not in its records is no part of the history.
+    copy_run(&sandbox, "history/two", 7);
+    std::fs::rename(sandbox.path("history/7"), sandbox.path("history/cut")).expect("own folder");
+    let header = sandbox.path("history/cut/run.json");
+    let text = std::fs::read_to_string(&header)
+        .expect("run.json")
+        .replace("2026-01-01T00:07", "2099-01-01T00:07");
+    std::fs::write(&header, text).expect("own file");
+    let records = sandbox.path("history/cut/records.jsonl");
+    let whole = std::fs::read_to_string(&records).expect("records");
+    let cut: String = whole.lines().take(5).map(|line| format!("{line}\n")).collect();
+    std::fs::write(&records, cut).expect("own file");
     for (line, why) in [
         ("history/two history/one", "one began before two"),
         ("history/one history/one", "is compared with itself"),
@@ -219,6 +231,8 @@ fn two_runs_are_compared_by_the_spread_of_those_before() {
         ("history/one history/two --format csv", "two runs have no table of that kind"),
         ("history/one history/two --fail-if 'p99 > 3ms'", "two runs are judged as a whole"),
         ("history/one history/two --history nowhere", "cannot read nowhere"),
+        ("history/one history/two --budget 10m", "both runs were made already"),
+        ("history/one history/cut", "cut did not end as planned"),
     ] {
         flat(&sandbox.call(&format!("compare {line}")).with_code(2).stderr).has(why);
     }

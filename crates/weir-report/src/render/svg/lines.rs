@@ -4,7 +4,7 @@
 use super::canvas::{Anchor, Canvas, Width, fit, polyline};
 use super::dots::dot;
 use super::scale::{Scale, decades, round_steps, tick_rate, tick_time};
-use crate::tree::{Axis, Extent, Line, Lines, ProxyProgram};
+use crate::tree::{Axis, Extent, Line, Lines, Marks};
 
 /// Maximum number of lines with names beside them. With more, the names could not be told apart, and only the legend
 /// remains.
@@ -112,7 +112,7 @@ impl Chart {
     }
 
     /// Draws the marks: a band across the plot, a horizontal level, and a position on the axis below.
-    fn held_against(&mut self, marks: &ProxyProgram) {
+    fn held_against(&mut self, marks: &Marks) {
         let ((left, right), (bottom, top)) = (self.plot_x, self.plot_y);
         let canvas = &mut self.canvas;
         if let Some(((from, to), name)) = &marks.band {
@@ -138,7 +138,7 @@ impl Chart {
         }
     }
 
-    fn dots(&mut self, marks: &ProxyProgram) {
+    fn dots(&mut self, marks: &Marks) {
         for one in &marks.dots {
             let y = one.ns.map_or(self.plot_y.1, |ns| self.y.at(ns.max(1.0)));
             dot(&mut self.canvas, (self.x.at(one.rate), y), one);

@@ -6,8 +6,8 @@ use weir_model::record::SearchStage;
 
 use crate::number;
 use crate::tree::{
-    Axis, Block, Cell, Chart, Column, Dot, Extent, Kind, Line, Lines, Outputs, Part, ProxyProgram,
-    Row, Style, Table, Tone, clause, figure, fold,
+    Axis, Block, Cell, Chart, Column, Dot, Extent, Kind, Line, Lines, Marks, Outputs, Part, Row,
+    Style, Table, Tone, clause, figure, fold,
 };
 
 /// Index of the p99 among the quantiles of a point.
@@ -118,7 +118,7 @@ fn chart(found: &Capacity) -> Block {
         axis: Axis::Rate,
         lines,
         extent,
-        marks: Some(ProxyProgram {
+        marks: Some(Marks {
             band,
             level,
             at: found.knee.map(|rate| (rate, "knee".to_owned())),

@@ -9,7 +9,7 @@ use weir_sentences::capacity::because;
 use super::curve;
 use crate::tree::{
     Axis, Block, Cell, Chart, Column, Effect, Extent, Forest, ForestRow, Heading, Kind, Line,
-    Lines, Outputs, Part, ProxyProgram, Row, Style, Table, Tone, figure, text,
+    Lines, Marks, Outputs, Part, Row, Style, Table, Tone, figure, text,
 };
 use crate::view::{charts, tones};
 use crate::{number, words};
@@ -174,7 +174,7 @@ fn together(study: &Study, found: &CapacityFindings) -> Option<Block> {
         axis: Axis::Rate,
         lines,
         extent,
-        marks: Some(ProxyProgram { level, ..ProxyProgram::default() }),
+        marks: Some(Marks { level, ..Marks::default() }),
     };
     let caption = "p99 by requests per second to each arm, from the moment each request was due.";
     Some(figure(caption, Chart::Lines(chart)))

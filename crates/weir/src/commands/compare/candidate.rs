@@ -5,7 +5,7 @@ use std::path::Path;
 use weir_hosts::Options;
 use weir_model::nearest::nearest;
 use weir_model::study::ProxyKind;
-use weir_study::{CandidatePair, ProgramFiles};
+use weir_study::{CandidatePair, ProgramFiles, Scale};
 
 use crate::args::{CandidateArgs, CompareArgs, FlowArgs};
 use crate::commands::load::describe_requests;
@@ -35,7 +35,7 @@ pub(super) fn read(
     let pair = CandidatePair { kind: find_kind(candidate)?, files };
     let text = pair.text(&flow, rate);
     let machine = run::machine(options)?;
-    let study = study::read_text(&text, "study.yaml", &options.catalog, &machine)?;
+    let study = study::read_text(&text, "study.yaml", &options.catalog, Scale::ONE, &machine)?;
     Ok(StudyFile { study: CandidatePair::with_flow(study, &flow), text })
 }
 

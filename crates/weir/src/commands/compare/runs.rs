@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir_conditions::runs::Conditions;
 use weir_files::only_ours_named;
 use weir_history::{RunFigures, RunsFindings, differences, judge};
-use weir_model::record::RunHeader;
+use weir_model::record::{Outcome, RunHeader};
 use weir_record::{HEADER_FILE, Run};
 use weir_report::secrets::masked;
 
@@ -44,7 +44,12 @@ pub(super) fn folders(args: &CompareArgs) -> Option<[PathBuf; 2]> {
 pub(super) fn run(args: &CompareArgs, [old, new]: [PathBuf; 2]) -> Result<ExitCode, Failure> {
     let conditions = Conditions::read(&args.fail_if).map_err(fail_if::refused)?;
     let [old_run, new_run] = [report::read(&old)?, report::read(&new)?];
+    refuse_idle(args)?;
     refuse_unlike(&old_run.header, &new_run.header)?;
+    if let Some(run) = [&old_run, &new_run].into_iter().find(|run| !is_complete(run)) {
+        return Err(Failure::input(format!("{} did not end as planned", run.dir.display()))
+            .hint(format!("go on with it: `weir run --resume {}`", run.dir.display())));
+    }
     let folder = match &args.history {
         Some(folder) => folder.clone(),
         None => parent_of(&old),
@@ -61,6 +66,21 @@ pub(super) fn run(args: &CompareArgs, [old, new]: [PathBuf; 2]) -> Result<ExitCo
     fail_if::keep(args.junit.as_deref(), &new_run.header.study.name, &judged)?;
     fail_if::conclude(&judged)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses options of a load that has been made already.
+fn refuse_idle(args: &CompareArgs) -> Result<(), Failure> {
+    let is_given =
+        args.candidate.is_given() || args.budget.is_some() || args.flow.rate.is_some() || args.full;
+    if is_given {
+        return Err(Failure::input("both runs were made already: nothing is started or loaded")
+            .hint("two runs take --history, --fail-if, --junit, --format and -o"));
+    }
+    Ok(())
+}
+
+fn is_complete(run: &Run) -> bool {
+    run.outcome() == Some(Outcome::Complete)
 }
 
 fn figures_of(run: &Run) -> RunFigures {
@@ -137,7 +157,7 @@ fn find_earlier(folder: &Path, [old, new]: [&RunHeader; 2]) -> Result<Vec<Run>, 
         let is_earlier = header.started_at < new.started_at && !is_one_of_both;
         let is_alike = header.study.capacity.is_empty() && is_same_study(header, new);
         let is_here = !differences(header, new).iter().any(|one| one.is_of_machine);
-        if is_earlier && is_alike && is_here {
+        if is_earlier && is_alike && is_here && is_complete(&run) {
             runs.push(run);
         }
     }
