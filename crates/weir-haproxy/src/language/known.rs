@@ -156,14 +156,13 @@ const STATS_OF_GLOBAL: [&str; 4] = ["socket", "timeout", "maxconn", "bind-proces
 
 /// Returns true if HAProxy would load a program, or one of a folder, that others could have written.
 fn is_program_of_others(path: &str) -> bool {
-    let is_path = path.contains('/');
-    let path = Path::new(path);
-    let fault = if path.is_dir() {
-        weir_files::only_ours_named(path).err()
+    let program = Path::new(path);
+    let fault = if program.is_dir() {
+        weir_files::only_ours_named(program).err()
     } else {
-        weir_files::only_ours_file_named(path).err()
+        weir_files::only_ours_file_named(program).err()
     };
-    is_path && path.exists() && fault.is_some()
+    path.contains('/') && program.exists() && fault.is_some()
 }
 
 struct Check<'c> {

@@ -221,8 +221,8 @@ fn two_runs_are_compared_by_the_spread_of_those_before() {
         .replace("2026-01-01T00:07", "2099-01-01T00:07");
     std::fs::write(&header, text).expect("own file");
     let records = sandbox.path("history/cut/records.jsonl");
-    let whole = std::fs::read_to_string(&records).expect("records");
-    let cut: String = whole.lines().take(5).map(|line| format!("{line}\n")).collect();
+    let all_records = std::fs::read_to_string(&records).expect("records");
+    let cut: String = all_records.lines().take(5).map(|line| format!("{line}\n")).collect();
     std::fs::write(&records, cut).expect("own file");
     for (line, why) in [
         ("history/two history/one", "one began before two"),

@@ -105,11 +105,11 @@ fn fault_of_program(path: &str) -> Option<String> {
     if path.contains("..") {
         return Some("a program of another folder".to_owned());
     }
-    let path = Path::new(path);
-    if !path.is_absolute() || !path.exists() {
+    let program = Path::new(path);
+    if !program.is_absolute() || !program.exists() {
         return None;
     }
-    let why = weir_files::only_ours_file_named(path).err()?;
+    let why = weir_files::only_ours_file_named(program).err()?;
     Some(format!("a program that others could have written: {why}"))
 }
 
