@@ -14,6 +14,7 @@ mod phases;
 mod published;
 mod reason;
 mod rests;
+mod size;
 mod tails;
 mod times;
 mod verdict;
@@ -42,6 +43,10 @@ pub use phases::{FreshArms, PhaseChange, PhaseEvidence, TIME_WAIT_S};
 pub use published::*;
 pub use reason::{Basis, Caveat, EqualArms, Needed, Reason};
 pub use rests::{RestingActivity, RestingArm};
+pub use size::{
+    Need, NeedUnknown, NodeBound, Nodes, SizeBasis, SizeFindings, SizedResource, Workload,
+    WorkloadVariable,
+};
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
 pub use verdict::Verdict;

@@ -54,6 +54,7 @@ mod published;
 mod ranking;
 mod replicates;
 mod rests;
+pub mod size;
 pub mod surroundings;
 mod times;
 pub mod validity;

@@ -28,7 +28,7 @@ mod stretches;
 mod trial;
 mod unjudged;
 
-pub(crate) use growth::find as grown;
+pub(crate) use growth::{CarriedWindow, find as grown, windows};
 
 pub use load::find_load_limiter;
 pub use unjudged::{Source, Unjudged, find_unjudged};

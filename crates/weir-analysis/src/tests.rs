@@ -8,6 +8,7 @@ mod headline;
 mod open_loop;
 mod replicates;
 mod rules;
+mod size;
 mod stood_still;
 
 use weir_model::record::{Observation, Validity, ValidityReason};

@@ -20,6 +20,7 @@ pub mod number;
 mod render;
 pub mod runs;
 pub mod secrets;
+pub mod size;
 mod tree;
 mod view;
 pub mod words;

@@ -23,6 +23,7 @@ mod published;
 mod ranking;
 mod rests;
 pub mod runs;
+pub mod size;
 mod surroundings;
 pub mod validity;
 

@@ -23,6 +23,7 @@ pub mod growth;
 mod median;
 pub mod multiplicity;
 mod normal;
+pub mod plane;
 pub mod pooled;
 pub mod prediction;
 pub mod relative;

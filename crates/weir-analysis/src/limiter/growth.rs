@@ -16,6 +16,8 @@ use super::{Judge, trial};
 use crate::blocks::LoadData;
 use crate::findings::{Bends, GrowthFindings, ResourceGrowth, Shape, UnknownGrowth};
 
+/// Minimum number of times of an arm alone that are used instead of its turns.
+const LEAST_ALONE: usize = 5;
 /// Minimum number of different rates in a matrix for findings about growth.
 const LEAST_RATES: usize = 3;
 /// Maximum number of windows into which the blocks at one rate are grouped: neighbouring blocks resemble each other.
@@ -38,18 +40,54 @@ pub(crate) fn find(run: &Run) -> Vec<GrowthFindings> {
     for loads in groups(&study.loads, is_search) {
         let arms = study.arms.iter();
         for arm in arms.filter(|arm| arm.role != ArmRole::SameAsBaseline) {
-            let alone: Vec<Span<'_>> = loads
-                .iter()
-                .flat_map(|load| stretches::of(run, load, &arm.name))
-                .filter(|span| is_search || span.part.phase.counts())
-                .filter(|span| span.stage != Some(SearchStage::Burst) && is_fit(run, span))
-                .collect();
+            let alone = spans_alone(run, &loads, &arm.name);
             let in_turns = !is_search && rates(&alone) < LEAST_RATES;
             let spans = if in_turns { turns(run, &loads, &arm.name) } else { alone };
             findings.extend(Grower { run, arm, in_turns }.of(&loads, &spans));
         }
     }
     findings
+}
+
+/// A time in which an arm carried an open load.
+pub(crate) struct CarriedWindow {
+    /// Quantities of the time.
+    pub(crate) evidence: Evidence,
+    /// Connections to the proxy: those that were counted, else those of the load.
+    pub(crate) connections: f64,
+}
+
+/// Returns the times in which an arm carried an open load, whatever its rate and connections: those in which it was
+/// alone, if there are enough, else its turns.
+pub(crate) fn windows(run: &Run, arm: &Arm) -> Vec<CarriedWindow> {
+    let is_search = !run.header.study.capacity.is_empty();
+    let loads: Vec<&LoadSpec> =
+        run.header.study.loads.iter().filter(|load| is_search || load.is_open()).collect();
+    let alone = spans_alone(run, &loads, &arm.name);
+    let in_turns = !is_search && alone.len() < LEAST_ALONE;
+    let spans = if in_turns { turns(run, &loads, &arm.name) } else { alone };
+    let grower = Grower { run, arm, in_turns };
+    spans
+        .iter()
+        .map(|span| {
+            let evidence = grower.evidence(span);
+            let load = loads.iter().find(|load| load.name == span.load);
+            let asked = load.map_or(0, |load| load.asking() + load.held()) as f64;
+            let connections = evidence.value("connections").unwrap_or(asked);
+            CarriedWindow { evidence, connections }
+        })
+        .collect()
+}
+
+/// Returns the times in which an arm alone carried one of the loads.
+fn spans_alone<'r>(run: &'r Run, loads: &[&'r LoadSpec], arm: &str) -> Vec<Span<'r>> {
+    let is_search = !run.header.study.capacity.is_empty();
+    loads
+        .iter()
+        .flat_map(|load| stretches::of(run, load, arm))
+        .filter(|span| is_search || span.part.phase.counts())
+        .filter(|span| span.stage != Some(SearchStage::Burst) && is_fit(run, span))
+        .collect()
 }
 
 /// Groups loads that differ only in rate and duration; in a search each load is a group of its own.

@@ -1,8 +1,10 @@
 //! Tests of the growth of resources with the rate, on made-up records.
 
+use tempfile::TempDir;
 use weir_limits::Resource;
 use weir_model::record::*;
 use weir_model::study::{Arm, ArmRole, LoadSpec, MatrixCell, StudyArrivals};
+use weir_record::Run;
 
 use crate::analyze;
 use crate::findings::{GrowthFindings, ResourceGrowth, Shape, UnknownGrowth};
@@ -56,6 +58,16 @@ fn grown(
     cpu_ns: impl Fn(f64) -> f64,
     lost: impl Fn(f64) -> f64,
 ) -> Vec<GrowthFindings> {
+    let (_folder, run) = run_at(rates, cpu_ns, lost);
+    analyze(&run).growth
+}
+
+/// Like [`grown`], but returns the run, and the folder that it is in.
+pub(super) fn run_at(
+    rates: &[f64],
+    cpu_ns: impl Fn(f64) -> f64,
+    lost: impl Fn(f64) -> f64,
+) -> (TempDir, Run) {
     let loads: Vec<LoadSpec> = rates.iter().map(|rate| load(*rate)).collect();
     let arms: Vec<Arm> =
         vec![arm("stock", ArmRole::Baseline, 0), arm("again", ArmRole::SameAsBaseline, 0)];
@@ -79,8 +91,7 @@ fn grown(
             ..PartRecord::default()
         })));
     }
-    let (_folder, run) = run_with_records(&header, trials, |_, _| Vec::new(), &parts);
-    analyze(&run).growth
+    run_with_records(&header, trials, |_, _| Vec::new(), &parts)
 }
 
 fn of(found: &GrowthFindings, resource: Resource) -> &ResourceGrowth {

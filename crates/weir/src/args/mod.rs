@@ -16,6 +16,7 @@ mod kube;
 mod load;
 mod patch;
 mod progress;
+mod size;
 
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use compare::{CandidateArgs, CompareArgs};
@@ -27,6 +28,7 @@ pub(crate) use kube::{
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
 pub(crate) use progress::{ProgressArgs, ProgressWord};
+pub(crate) use size::{SizeArgs, SizeFormat};
 
 /// An ingress performance lab in one binary.
 ///
@@ -61,6 +63,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Write the report of a run again, in any format.
     Report(ReportArgs),
+    /// Say which machines a load needs, from runs that measured smaller ones.
+    Size(SizeArgs),
     /// Print what an arm of a run changes in your own configuration, as a diff; apply nothing.
     Patch(PatchArgs),
     /// Say which settings of this host and its nginx would limit a load; change nothing.
@@ -107,6 +111,7 @@ impl Command {
             Command::Compare(args) => &mut args.output,
             Command::Run(args) => &mut args.output,
             Command::Report(args) => &mut args.output,
+            Command::Size(args) => &mut args.output,
             _ => return self,
         };
         output.take_if(|path| path.as_os_str() == "-");

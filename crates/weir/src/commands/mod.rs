@@ -34,6 +34,7 @@ pub(crate) mod restore;
 mod rootless;
 mod run;
 mod server;
+pub(crate) mod size;
 mod studies;
 pub(crate) mod study;
 mod sysctl;
@@ -74,6 +75,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::TryUserNamespace => rootless::attempt(),
         Command::Run(args) => run::run(*args),
         Command::Report(args) => report::run(args),
+        Command::Size(args) => size::run(&args),
         Command::Patch(args) => patch::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Parameters(args) => parameters::run(&args),
@@ -108,6 +110,7 @@ fn prints(command: &Command) -> bool {
         Command::Capacity(args) => args.output.is_none(),
         Command::Compare(args) => args.output.is_none(),
         Command::Report(args) => args.output.is_none(),
+        Command::Size(args) => args.output.is_none(),
         Command::Launch(_) | Command::TryUserNamespace | Command::Wait(_) => false,
         _ => true,
     }

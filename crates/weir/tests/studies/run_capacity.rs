@@ -61,6 +61,7 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
 
     let run = Running::start(&mut sandbox.weir(&["run", "--resume", "a run"]));
     run.end_of_steps(" left\n").with_code(0).says(&["requests/s"]);
+    sizes_a_larger_load(&sandbox);
     let run = sandbox.records();
     assert_eq!(outcomes(&run), [Outcome::Interrupted, Outcome::Complete]);
     let all = trials(&run);
@@ -84,6 +85,21 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
     within(answer.answer.high, 0.5 * answer.answer.saturated..2500.0);
     server.signal(Signal::TERM);
     server.end().with_code(0);
+}
+
+/// Asks what ten times the load takes, and what cannot be answered from a search.
+fn sizes_a_larger_load(sandbox: &Sandbox) {
+    let size = |words: &[&str]| {
+        Running::start(&mut sandbox.weir(&[&["size", "a run"], words].concat())).end()
+    };
+    let tenfold = size(&["--rate", "20k"]).with_code(0);
+    tenfold.stdout.has_all(&["requests/s need ", " machines like the measured one", "replicas: "]);
+    let manifest = size(&["--rate", "20k", "--format", "kubernetes"]).with_code(0);
+    manifest.stdout.has_all(&["replicas: ", "requests: {cpu: "]);
+    let idle = size(&["--rate", "100", "--connections", "300k"]).with_code(0);
+    idle.stdout.has_all(&["is not known", "about the same number of connections"]);
+    size(&["--rate", "0"]).with_code(2);
+    size(&["--rate", "1k", "--arm", "nobody"]).with_code(2).says(&["no run has an arm `nobody`"]);
 }
 
 fn trials(run: &Run) -> Vec<TrialRecord> {

@@ -17,6 +17,7 @@ mod limits;
 mod published;
 mod ranking;
 mod runs;
+mod size;
 mod surroundings;
 mod validity;
 
@@ -62,6 +63,7 @@ const SECTIONS: &[Section] = &[
     ("A ranking", ranking::rows),
     ("The reason for a verdict on a published result", published::rows),
     ("A run and those before it", runs::rows),
+    ("The machines that a workload needs", size::rows),
 ];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";
