@@ -14,6 +14,7 @@ mod phases;
 mod published;
 mod reason;
 mod rests;
+mod scaling;
 mod tails;
 mod times;
 mod verdict;
@@ -42,6 +43,7 @@ pub use phases::{FreshArms, PhaseChange, PhaseEvidence, TIME_WAIT_S};
 pub use published::*;
 pub use reason::{Basis, Caveat, EqualArms, Needed, Reason};
 pub use rests::{RestingActivity, RestingArm};
+pub use scaling::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
 pub use verdict::Verdict;
@@ -74,6 +76,9 @@ pub struct Findings {
     /// rate; empty if there are no such loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<GrowthFindings>,
+    /// Growth of a metric with each numeric factor of at least three levels, by load; empty if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<ScalingFindings>,
     /// Verdict on the only change of a study with `compare: overall`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overall: Option<OverallFindings>,

@@ -26,6 +26,7 @@ mod normal;
 pub mod pooled;
 pub mod prediction;
 pub mod relative;
+pub mod scaling;
 mod selection;
 pub mod share;
 pub mod signed_rank;
