@@ -171,16 +171,11 @@ impl Series {
         let confidence = study.objective.confidence;
         let published = self.published(study, load);
         let is_series = published.len() >= LEAST_LEVELS;
+        let factor = ScalingFactor::Parameter { id: self.id.clone() };
         ScalingFindings {
-            factor: ScalingFactor::Parameter { id: self.id.clone() },
-            kind: self.kind,
-            load: load.to_owned(),
             stratum: self.stratum.clone(),
-            response,
-            confidence,
-            measured: ScalingCurve::new(named, self.kind, confidence),
             published: is_series.then(|| ScalingCurve::new(published, self.kind, confidence)),
-            ceiling: None,
+            ..ScalingFindings::new(factor, self.kind, (load, response), named, confidence)
         }
     }
 

@@ -23,6 +23,7 @@ mod published;
 mod ranking;
 mod rests;
 pub mod runs;
+pub mod scaling;
 mod surroundings;
 pub mod validity;
 

@@ -29,6 +29,9 @@ pub struct ScalingFindings {
     /// The same for the figures that the study's source published; `None` if there are none for at least three levels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<ScalingCurve>,
+    /// Response at twice the highest level; `None` if nothing is known about the growth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twice: Option<ScalingPrediction>,
     /// What holds the response back at the highest levels; `None` if it grows in proportion, or nothing is known about
     /// its growth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -164,6 +167,20 @@ pub enum ScalingAnswer {
     Refused(Refusal),
 }
 
+/// Response at a level that was not measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ScalingPrediction {
+    /// The level.
+    pub x: f64,
+    /// Response by the best form.
+    pub value: f64,
+    /// Interval of the response, with the doubt about the form.
+    pub interval: (f64, f64),
+    /// True if the levels show no ceiling, so that one may lie between the highest level and this one.
+    pub may_meet_ceiling: bool,
+}
+
 /// What holds the response back at the highest levels, by the limiters of the arms there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -202,6 +219,38 @@ pub struct CeilingEvidence {
 }
 
 impl ScalingFindings {
+    /// Makes findings of levels by name.
+    pub(crate) fn new(
+        factor: ScalingFactor,
+        kind: Factor,
+        (load, response): (&str, ScalingResponse),
+        named: Vec<(String, Level)>,
+        confidence: f64,
+    ) -> ScalingFindings {
+        let mut found = ScalingFindings {
+            factor,
+            kind,
+            load: load.to_owned(),
+            stratum: Settings::new(),
+            response,
+            confidence,
+            measured: ScalingCurve::new(named, kind, confidence),
+            published: None,
+            twice: None,
+            ceiling: None,
+        };
+        found.twice = found.scaling().ok().and_then(|scaling| {
+            let predicted = scaling.predict(scaling.farthest()).ok()?;
+            Some(ScalingPrediction {
+                x: predicted.x,
+                value: predicted.response.value,
+                interval: (predicted.response.low, predicted.response.high),
+                may_meet_ceiling: scaling.has_unseen_ceiling(),
+            })
+        });
+        found
+    }
+
     /// Fits the forms to what was measured.
     pub fn scaling(&self) -> Result<Scaling, Refusal> {
         self.measured.scaling(self.kind, self.confidence)

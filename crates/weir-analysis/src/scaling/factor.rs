@@ -8,7 +8,7 @@ use weir_parameters::Catalog;
 use weir_stats::scaling::{Factor, LEAST_LEVELS, Level};
 
 use super::Responses;
-use crate::findings::{ScalingCurve, ScalingFactor, ScalingFindings, ScalingResponse};
+use crate::findings::{ScalingFactor, ScalingFindings, ScalingResponse};
 
 /// Parameter that goes with every proxy: the number of its CPUs.
 const CPUS: &str = "cpus";
@@ -151,16 +151,11 @@ fn of_arm(
             Level { x: f64::from(load.connections), responses: responses.usable(arm), error: None };
         (load.name.clone(), level)
     });
-    let (kind, confidence) = (Factor::Servers, study.objective.confidence);
-    Some(ScalingFindings {
-        factor: ScalingFactor::Connections { arm: name.to_owned() },
-        kind,
-        load: matrix.to_owned(),
-        stratum: Settings::new(),
-        response: ScalingResponse::Metric(metric),
-        confidence,
-        measured: ScalingCurve::new(named.collect(), kind, confidence),
-        published: None,
-        ceiling: None,
-    })
+    Some(ScalingFindings::new(
+        ScalingFactor::Connections { arm: name.to_owned() },
+        Factor::Servers,
+        (matrix, ScalingResponse::Metric(metric)),
+        named.collect(),
+        study.objective.confidence,
+    ))
 }
