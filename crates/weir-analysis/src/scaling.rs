@@ -20,7 +20,7 @@ use crate::findings::{
     Capacity, LimiterFindings, ScalingCurve, ScalingFactor, ScalingFindings, ScalingResponse,
 };
 
-pub use factor::{NoFactor, Series, series};
+pub use factor::{NoFactor, Series, has_factor, series};
 
 /// Assumed degrees of freedom of a search's interval, as for ratios of capacities.
 const FREEDOM_OF_SEARCH: u32 = 6;

@@ -1,6 +1,6 @@
 //! Numeric factors of a study: settings with at least three levels, and connections of a matrix.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::quantity::parse_bytes;
 use weir_model::study::{ArmRole, LoadSpec, Settings, Study, StudyArrivals};
@@ -57,6 +57,21 @@ pub fn series(study: &Study) -> Result<Vec<Series>, NoFactor> {
         }));
     }
     if found.is_empty() { Err(NoFactor::TooFewLevels(most)) } else { Ok(found) }
+}
+
+/// Checks that a study has a series, or a matrix of closed loads with enough different connections.
+///
+/// # Errors
+/// The reason why it has none.
+pub fn has_factor(study: &Study) -> Result<(), NoFactor> {
+    let mut matrices: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for load in study.loads.iter().filter(|load| load.arrivals == StudyArrivals::Closed) {
+        if let Some(cell) = &load.cell {
+            matrices.entry(&cell.matrix).or_default().insert(load.connections);
+        }
+    }
+    let is_matrix = matrices.values().any(|connections| connections.len() >= LEAST_LEVELS);
+    if is_matrix { Ok(()) } else { series(study).map(drop) }
 }
 
 /// Returns the settings in which arms differ from the ones they are compared with.

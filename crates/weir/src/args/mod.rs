@@ -16,6 +16,7 @@ mod kube;
 mod load;
 mod patch;
 mod progress;
+mod scale;
 
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use compare::{CandidateArgs, CompareArgs};
@@ -27,6 +28,7 @@ pub(crate) use kube::{
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
 pub(crate) use progress::{ProgressArgs, ProgressWord};
+pub(crate) use scale::ScaleArgs;
 
 /// An ingress performance lab in one binary.
 ///
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     /// Run a study: compare settings of a real proxy, side by side.
     Run(Box<RunArgs>),
+    /// Run a study of one number (CPUs, workers, connections, sizes) and say how the rate grows with it.
+    Scale(Box<ScaleArgs>),
     /// Write the report of a run again, in any format.
     Report(ReportArgs),
     /// Print what an arm of a run changes in your own configuration, as a diff; apply nothing.
@@ -106,6 +110,7 @@ impl Command {
             Command::Capacity(args) => &mut args.output,
             Command::Compare(args) => &mut args.output,
             Command::Run(args) => &mut args.output,
+            Command::Scale(args) => &mut args.run.output,
             Command::Report(args) => &mut args.output,
             _ => return self,
         };
