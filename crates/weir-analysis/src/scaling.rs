@@ -20,7 +20,8 @@ use crate::findings::{
     Capacity, LimiterFindings, ScalingCurve, ScalingFactor, ScalingFindings, ScalingResponse,
 };
 
-pub use factor::{NoFactor, Series, has_factor, series};
+pub use factor::{NoFactor, has_factor};
+use factor::{Series, published_level, series};
 
 /// Assumed degrees of freedom of a search's interval, as for ratios of capacities.
 const FREEDOM_OF_SEARCH: u32 = 6;
@@ -28,7 +29,7 @@ const FREEDOM_OF_SEARCH: u32 = 6;
 /// Responses of each arm under a load, by instance of the proxies.
 pub(crate) struct Responses {
     load: String,
-    /// What grows; `None` if the load gives nothing that could.
+    /// Metric that may grow; `None` if the load gives none.
     metric: Option<Metric>,
     /// Responses by arm, in the order of the study, then by instance. 0 or not a number if an arm has none.
     by_arm: Vec<Vec<f64>>,
@@ -37,8 +38,10 @@ pub(crate) struct Responses {
 /// Returns the responses of each arm under a load.
 pub(crate) fn responses(load: &LoadSpec, comparer: &Comparer<'_>) -> Responses {
     let data = comparer.data;
-    let growing = |metric: &Metric| matches!(metric, Metric::Rate | Metric::ReceivedBytes);
-    let metric = data.metrics().into_iter().find(growing);
+    let metric = data
+        .metrics()
+        .into_iter()
+        .find(|metric| matches!(metric, Metric::Rate | Metric::ReceivedBytes));
     let by_arm = (0..data.study.arms.len()).map(|arm| match metric {
         Some(metric) => instances(&data.instances)
             .map(|blocks| comparer.values.value(metric, arm, &blocks.collect::<Vec<_>>()))
@@ -64,24 +67,28 @@ pub(crate) fn find(
     measured: &[Responses],
     limiters: &[LimiterFindings],
 ) -> Vec<ScalingFindings> {
-    let series = series(study).unwrap_or_default();
-    let of_arms = measured
+    let all_series = series(study);
+    let mut findings: Vec<ScalingFindings> = measured
         .iter()
-        .flat_map(|responses| series.iter().filter_map(|series| of_load(study, series, responses)));
-    let mut found: Vec<ScalingFindings> =
-        of_arms.chain(factor::connections(study, measured)).collect();
-    for one in &mut found {
-        one.ceiling = ceiling::find(one, limiters);
+        .flat_map(|responses| all_series.iter().filter_map(|one| of_load(study, one, responses)))
+        .chain(factor::connections(study, measured))
+        .collect();
+    for growth in &mut findings {
+        growth.ceiling = ceiling::find(growth, limiters);
     }
-    found
+    findings
 }
 
 fn of_load(study: &Study, series: &Series, responses: &Responses) -> Option<ScalingFindings> {
     let metric = responses.metric?;
-    let known = series.levels.iter().filter(|(arm, _)| !responses.usable(*arm).is_empty());
-    let known: Vec<(usize, f64)> = known.copied().collect();
-    let by_level: Vec<&[f64]> = known.iter().map(|(arm, _)| &*responses.by_arm[*arm]).collect();
-    let named = known.iter().zip(without_common(&by_level)).map(|((arm, x), responses)| {
+    let levels: Vec<(usize, f64)> = series
+        .levels
+        .iter()
+        .copied()
+        .filter(|(arm, _)| !responses.usable(*arm).is_empty())
+        .collect();
+    let by_level: Vec<&[f64]> = levels.iter().map(|(arm, _)| &*responses.by_arm[*arm]).collect();
+    let named = levels.iter().zip(without_common(&by_level)).map(|((arm, x), responses)| {
         (study.arms[*arm].name.clone(), Level { x: *x, responses, error: None })
     });
     let response = ScalingResponse::Metric(metric);
@@ -108,11 +115,10 @@ fn without_common(by_level: &[&[f64]]) -> Vec<Vec<f64>> {
         })
         .filter(|(_, mean)| mean.is_finite())
         .collect();
-    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / in_common.len() as f64;
-    let overall = mean(&mut in_common.iter().map(|(_, common)| *common));
+    let overall = mean(in_common.iter().map(|(_, common)| *common));
     let stretch = (levels / (levels - 1.0).max(1.0)).sqrt();
     let adjusted = by_level.iter().map(|responses| {
-        let level = mean(&mut in_common.iter().map(|(instance, _)| responses[*instance].ln()));
+        let level = mean(in_common.iter().map(|(instance, _)| responses[*instance].ln()));
         let responses = in_common.iter().map(|(instance, common)| {
             let distance = responses[*instance].ln() - level - (common - overall);
             (level + stretch * distance).exp()
@@ -120,6 +126,11 @@ fn without_common(by_level: &[&[f64]]) -> Vec<Vec<f64>> {
         responses.collect()
     });
     adjusted.collect()
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
 }
 
 /// Finds the growth of the arms' capacities.
@@ -131,17 +142,20 @@ pub(crate) fn of_capacities(
     let Some(load) = study.loads.first() else {
         return Vec::new();
     };
-    let of_series = series(study).unwrap_or_default().into_iter().map(|series| {
-        let known = series.levels.iter().filter_map(|(arm, x)| {
-            let (name, capacity) = (&study.arms[*arm].name, capacities.get(*arm)?);
-            Some((name.clone(), level_of(*x, capacity)?))
-        });
-        let named: Vec<(String, Level)> = known.collect();
-        let mut found = series.findings(study, &load.name, ScalingResponse::Capacity, named);
-        found.ceiling = ceiling::find(&found, limiters);
-        found
+    let all = series(study).into_iter().map(|series| {
+        let named: Vec<(String, Level)> = series
+            .levels
+            .iter()
+            .filter_map(|(arm, x)| {
+                let level = level_of(*x, capacities.get(*arm)?)?;
+                Some((study.arms[*arm].name.clone(), level))
+            })
+            .collect();
+        let mut growth = series.findings(study, &load.name, ScalingResponse::Capacity, named);
+        growth.ceiling = ceiling::find(&growth, limiters);
+        growth
     });
-    of_series.collect()
+    all.collect()
 }
 
 /// Returns a level with the middle of a capacity's interval; `None` if none can be claimed.
@@ -185,7 +199,7 @@ impl Series {
             return Vec::new();
         };
         let figures = published.of_load(load).iter().filter_map(|(name, figure)| {
-            let x = name.strip_prefix(&*self.id)?.strip_prefix('=')?.parse().ok()?;
+            let x = published_level(name, &self.id)?;
             Some((name.clone(), Level { x, responses: vec![*figure], error: None }))
         });
         figures.collect()

@@ -31,11 +31,11 @@ const CONNECTIONS_LIMIT: &str = "The connections were the limit, so this does no
 /// metric, or for each capacity.
 pub fn answer(study: &Study, findings: &Findings) -> String {
     let growth = scaling::lead(findings);
-    let rest = match &findings.capacity {
+    let answer = match &findings.capacity {
         Some(capacity) => capacity::summary(capacity, &findings.limiters),
         None => compare(study, findings),
     };
-    growth.into_iter().chain([rest]).collect::<Vec<_>>().join("\n")
+    growth.into_iter().chain([answer]).collect::<Vec<_>>().join("\n")
 }
 
 /// Answers from the comparisons of arms.

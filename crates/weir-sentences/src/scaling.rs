@@ -2,7 +2,7 @@
 
 use weir_analysis::findings::{
     Ceiling, CeilingCause, CeilingEvidence, Findings, ScalingAnswer, ScalingCurve, ScalingFactor,
-    ScalingFindings, ScalingForm, ScalingParameter, ScalingResponse,
+    ScalingFindings, ScalingForm, ScalingResponse,
 };
 use weir_analysis::scaling::NoFactor;
 use weir_limits::Role;
@@ -19,9 +19,12 @@ const ANSWERED: usize = 3;
 /// Returns the sentences that a study's answer begins with; empty if it has no factor that matters.
 pub(crate) fn lead(findings: &Findings) -> Vec<String> {
     let telling = findings.scaling.iter().filter(|found| {
-        // That a buffer's size changes nothing is what most studies find, and is said below.
-        let is_refused = matches!(found.measured.answer, ScalingAnswer::Refused(_));
-        found.kind == Factor::Servers || !is_refused
+        match found.measured.answer {
+            // That a buffer's size changes nothing is what most studies find, and is said below.
+            ScalingAnswer::Refused(Refusal::TooFewLevels { .. }) => false,
+            ScalingAnswer::Refused(_) => found.kind == Factor::Servers,
+            ScalingAnswer::Named(_) | ScalingAnswer::Undecided { .. } => true,
+        }
     });
     telling.take(ANSWERED).map(describe).collect()
 }
@@ -111,7 +114,6 @@ impl Words {
     fn measured(found: &ScalingFindings) -> Words {
         let noun = match &found.factor {
             ScalingFactor::Connections { .. } => "connections".to_owned(),
-            ScalingFactor::Parameter { id } if id == "cpus" => "CPUs".to_owned(),
             ScalingFactor::Parameter { id } => id.clone(),
         };
         let unit = match found.response {
@@ -126,7 +128,7 @@ impl Words {
 
     /// Names the load, the arms and the response: `Under the load http, the completed rate `.
     fn subject(&self, found: &ScalingFindings) -> String {
-        let what = match found.response {
+        let response = match found.response {
             ScalingResponse::Capacity => "the capacity",
             ScalingResponse::Metric(Metric::ReceivedBytes) => "throughput",
             ScalingResponse::Metric(_) => "the completed rate",
@@ -139,8 +141,8 @@ impl Words {
             _ => format!(" with {}", stratum.join(", ")),
         };
         match found.load.as_str() {
-            "" => format!("By {}, {what}{with} ", self.noun),
-            load => format!("Under the load {load}, {what}{with} "),
+            "" => format!("By {}, {response}{with} ", self.noun),
+            load => format!("Under the load {load}, {response}{with} "),
         }
     }
 
@@ -163,6 +165,15 @@ impl Words {
         }
     }
 
+    /// Formats a response with its interval: `342,718 (334,160 to 351,494) requests/s`.
+    fn responses(&self, fit: &ScalingForm, parameter: Parameter) -> String {
+        let text = self.value(fit, parameter);
+        match self.unit {
+            Unit::Requests => format!("{text} requests/s"),
+            Unit::Bytes | Unit::Plain => text,
+        }
+    }
+
     /// Formats a cost: the time of a request, or of a byte.
     fn cost(&self, value: f64) -> String {
         match self.unit {
@@ -178,7 +189,7 @@ impl Words {
                 curve.best().map_or_else(String::new, |best| self.form(best, curve))
             }
             ScalingAnswer::Undecided { forms, level, responses } => {
-                let each: Vec<&str> = forms.iter().map(|form| name_form(*form)).collect();
+                let names: Vec<&str> = forms.iter().map(|form| name_form(*form)).collect();
                 let there: Vec<String> = responses
                     .iter()
                     .map(|(form, value)| {
@@ -187,7 +198,7 @@ impl Words {
                     .collect();
                 format!(
                     "follows one of these, and the levels do not tell which: {}. A measurement at {} would: {}",
-                    each.join("; "),
+                    names.join("; "),
                     self.level(*level),
                     there.join(", ")
                 )
@@ -196,77 +207,78 @@ impl Words {
         }
     }
 
-    fn form(&self, found: &ScalingForm, curve: &ScalingCurve) -> String {
-        let parameter = |wanted| found.parameter(wanted);
-        let per_unit = || {
-            let rate = parameter(Parameter::PerUnit);
-            self.within(rate, |value| self.number(value))
-        };
-        match found.form {
+    fn form(&self, fit: &ScalingForm, curve: &ScalingCurve) -> String {
+        match fit.form {
             Form::Linear => {
                 let highest = curve.levels.last().map_or(0.0, |level| level.x);
                 format!(
                     "grows in proportion up to {}, the highest level: {} for each",
                     self.level(highest),
-                    per_unit()
+                    self.value(fit, Parameter::PerUnit)
                 )
             }
-            Form::SharedCap => {
-                let knee = self.within(parameter(Parameter::Knee), |x| with_unit(x, ""));
-                let ceiling =
-                    self.within(parameter(Parameter::Ceiling), |value| self.response(value));
-                if self.falls {
-                    format!(
-                        "stays at {ceiling} up to {} {knee} and falls in inverse proportion above",
-                        self.noun
-                    )
-                } else {
-                    format!(
-                        "grows in proportion up to {} {knee}, by {} for each; above, it stays at {ceiling}",
-                        self.noun,
-                        per_unit()
-                    )
-                }
-            }
+            Form::SharedCap if self.falls => format!(
+                "stays at {} up to {} {} and falls in inverse proportion above",
+                self.responses(fit, Parameter::Ceiling),
+                self.noun,
+                self.value(fit, Parameter::Knee)
+            ),
+            Form::SharedCap => format!(
+                "grows in proportion up to {} {}, by {} for each; above, it stays at {}",
+                self.noun,
+                self.value(fit, Parameter::Knee),
+                self.value(fit, Parameter::PerUnit),
+                self.responses(fit, Parameter::Ceiling)
+            ),
             Form::Amdahl => format!(
                 "grows less and less: {} of the work waits for something shared, so that {} are never exceeded",
-                self.within(parameter(Parameter::Contention), percent),
-                self.within(parameter(Parameter::Ceiling), |value| self.response(value)),
+                self.value(fit, Parameter::Contention),
+                self.responses(fit, Parameter::Ceiling),
             ),
             Form::Universal => format!(
                 "grows less and less and is highest at {} {}; beyond that, more is less. {} of the work waits for \
                  something shared, and each pair costs {} for keeping each other up to date",
                 self.noun,
-                self.within(parameter(Parameter::Peak), |x| with_unit(x, "")),
-                self.within(parameter(Parameter::Contention), percent),
-                self.within(parameter(Parameter::Coherence), small_percent),
+                self.value(fit, Parameter::Peak),
+                self.value(fit, Parameter::Contention),
+                self.value(fit, Parameter::Coherence),
             ),
             Form::Amortised => format!(
                 "is that of a fixed cost of {} and {} more for each unit of {}",
-                self.within(parameter(Parameter::FixedCost), |cost| self.cost(cost)),
-                self.within(parameter(Parameter::UnitCost), |cost| self.cost(cost)),
+                self.value(fit, Parameter::FixedCost),
+                self.value(fit, Parameter::UnitCost),
                 self.noun
             ),
         }
     }
 
     /// Formats a parameter with its interval: `9.2 (8.9 to 9.5)`, `9.2 (more than 8.9)`.
-    fn within(
-        &self,
-        parameter: Option<&ScalingParameter>,
-        format: impl Fn(f64) -> String,
-    ) -> String {
-        let Some(value) = parameter.and_then(|parameter| parameter.value) else {
+    fn value(&self, fit: &ScalingForm, wanted: Parameter) -> String {
+        let Some(parameter) = fit.parameter(wanted) else {
+            return "unknown".to_owned();
+        };
+        let Some(value) = parameter.value else {
             return "more than was measured".to_owned();
         };
-        let [low, high] = [parameter.and_then(|one| one.low), parameter.and_then(|one| one.high)];
-        let interval = match (low, high) {
-            (Some(low), Some(high)) => format!("{} to {}", format(low), format(high)),
-            (Some(low), None) => format!("more than {}", format(low)),
-            (None, Some(high)) => format!("less than {}", format(high)),
+        let [value, low, high] = [Some(value), parameter.low, parameter.high]
+            .map(|value| value.map(|value| self.parameter(wanted, value)).unwrap_or_default());
+        let interval = match (parameter.low, parameter.high) {
+            (Some(_), Some(_)) => format!("{low} to {high}"),
+            (Some(_), None) => format!("more than {low}"),
+            (None, Some(_)) => format!("less than {high}"),
             (None, None) => "any".to_owned(),
         };
-        format!("{} ({interval})", format(value))
+        format!("{value} ({interval})")
+    }
+
+    /// Formats the value of a parameter.
+    fn parameter(&self, parameter: Parameter, value: f64) -> String {
+        match parameter {
+            Parameter::PerUnit | Parameter::Ceiling => self.number(value),
+            Parameter::Knee | Parameter::Peak => with_unit(value, ""),
+            Parameter::Contention | Parameter::Coherence => small_percent(value),
+            Parameter::FixedCost | Parameter::UnitCost => self.cost(value),
+        }
     }
 
     fn refusal(&self, refusal: Refusal) -> String {
@@ -325,13 +337,8 @@ pub fn describe_parameters(found: &ScalingFindings, form: &ScalingForm, is_ours:
     let ours = Words::measured(found);
     let words = if is_ours { ours } else { Words { unit: Unit::Plain, ..ours } };
     let all = form.parameters.iter().map(|parameter| {
-        let format = |value: f64| match parameter.parameter {
-            Parameter::PerUnit | Parameter::Ceiling => words.number(value),
-            Parameter::Knee | Parameter::Peak => with_unit(value, ""),
-            Parameter::Contention | Parameter::Coherence => small_percent(value),
-            Parameter::FixedCost | Parameter::UnitCost => words.cost(value),
-        };
-        format!("{} {}", name_parameter(parameter.parameter), words.within(Some(parameter), format))
+        let name = name_parameter(parameter.parameter);
+        format!("{name} {}", words.value(form, parameter.parameter))
     });
     all.collect::<Vec<_>>().join("; ")
 }

@@ -137,9 +137,9 @@ impl Counts {
             }
             Answer::Undecided { forms, .. } => self.among += u32::from(forms.contains(&truth.form)),
         }
-        let far = scaling.farthest();
-        if let Ok(prediction) = scaling.predict(far) {
-            let (value, response) = (1000.0 * truth.response(far), prediction.response);
+        let farthest = scaling.farthest();
+        if let Ok(prediction) = scaling.predict(farthest) {
+            let (value, response) = (1000.0 * truth.response(farthest), prediction.response);
             self.predicted += 1;
             self.covered += u32::from(response.low <= value && value <= response.high);
             self.width += 0.5 * (response.high / response.low - 1.0);

@@ -20,11 +20,11 @@ pub struct ScalingFindings {
     /// nothing else.
     #[serde(default, skip_serializing_if = "Settings::is_empty")]
     pub stratum: Settings,
-    /// What grows.
+    /// Quantity that grows.
     pub response: ScalingResponse,
     /// Confidence of all intervals.
     pub confidence: f64,
-    /// What was measured.
+    /// Measured levels and the forms fitted to them.
     pub measured: ScalingCurve,
     /// The same for the figures that the study's source published; `None` if there are none for at least three levels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct ScalingFindings {
     /// Response at twice the highest level; `None` if nothing is known about the growth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twice: Option<ScalingPrediction>,
-    /// What holds the response back at the highest levels; `None` if it grows in proportion, or nothing is known about
+    /// Limit of the response at the highest levels; `None` if it grows in proportion, or nothing is known about
     /// its growth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
@@ -55,7 +55,7 @@ pub enum ScalingFactor {
     },
 }
 
-/// What grows with the factor.
+/// Quantity that grows with the factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -181,17 +181,17 @@ pub struct ScalingPrediction {
     pub may_meet_ceiling: bool,
 }
 
-/// What holds the response back at the highest levels, by the limiters of the arms there.
+/// Limit of the response at the highest levels, by the limiters of the arms there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
     /// Names of the arms, or loads, beyond the knee; of the highest level if there is no knee.
     pub names: Vec<String>,
-    /// What it is.
+    /// Cause of the limit.
     pub cause: CeilingCause,
 }
 
-/// What a ceiling is.
+/// Cause of a ceiling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -227,7 +227,7 @@ impl ScalingFindings {
         named: Vec<(String, Level)>,
         confidence: f64,
     ) -> ScalingFindings {
-        let mut found = ScalingFindings {
+        let mut findings = ScalingFindings {
             factor,
             kind,
             load: load.to_owned(),
@@ -239,7 +239,7 @@ impl ScalingFindings {
             twice: None,
             ceiling: None,
         };
-        found.twice = found.scaling().ok().and_then(|scaling| {
+        findings.twice = findings.scaling().ok().and_then(|scaling| {
             let predicted = scaling.predict(scaling.farthest()).ok()?;
             Some(ScalingPrediction {
                 x: predicted.x,
@@ -248,7 +248,7 @@ impl ScalingFindings {
                 may_meet_ceiling: scaling.has_unseen_ceiling(),
             })
         });
-        found
+        findings
     }
 
     /// Fits the forms to what was measured.

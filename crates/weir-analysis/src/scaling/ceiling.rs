@@ -1,4 +1,4 @@
-//! What holds a response back at the highest levels, by the limiters that the samples name there.
+//! Limit of a response at the highest levels, by the limiters that the samples name there.
 
 use weir_limits::{Answer, Finding, Role};
 use weir_stats::scaling::{Form, Parameter};
@@ -11,7 +11,7 @@ use crate::findings::{
 /// link as well.
 const SHARED: [&str; 3] = ["network", "crowded", "steal"];
 
-/// Returns what holds the response back; `None` if it grows in proportion, or nothing is known about its growth.
+/// Returns the limit of the response; `None` if it grows in proportion, or nothing is known about its growth.
 pub(super) fn find(found: &ScalingFindings, limiters: &[LimiterFindings]) -> Option<Ceiling> {
     let best = found.measured.best()?;
     if best.form == Form::Linear {

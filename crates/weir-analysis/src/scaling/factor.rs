@@ -10,23 +10,20 @@ use weir_stats::scaling::{Factor, LEAST_LEVELS, Level};
 use super::Responses;
 use crate::findings::{ScalingFactor, ScalingFindings, ScalingResponse};
 
-/// Parameter that goes with every proxy: the number of its CPUs.
-const CPUS: &str = "cpus";
-
 /// Arms that differ in one numeric setting.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub(super) struct Series {
     /// The setting.
-    pub id: String,
+    pub(super) id: String,
     /// Kind of the factor.
-    pub kind: Factor,
+    pub(super) kind: Factor,
     /// Settings that these arms have in common and others of the study do not.
-    pub stratum: Settings,
+    pub(super) stratum: Settings,
     /// Index of each arm in the study, with its level.
-    pub levels: Vec<(usize, f64)>,
+    pub(super) levels: Vec<(usize, f64)>,
 }
 
-/// Reason why a study has no series.
+/// Reason why a study has no factor whose growth could be found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFactor {
     /// No setting is varied.
@@ -35,28 +32,25 @@ pub enum NoFactor {
     TooFewLevels(Vec<(String, usize)>),
 }
 
-/// Returns the series of a study, by factor and stratum.
-pub fn series(study: &Study) -> Result<Vec<Series>, NoFactor> {
+/// Returns the series of a study, by factor and stratum. One whose figures were published for enough levels may itself
+/// have two.
+pub(super) fn series(study: &Study) -> Vec<Series> {
     let ids = varied(study);
-    if ids.is_empty() {
-        return Err(NoFactor::NothingVaried);
-    }
-    let mut found = Vec::new();
-    let mut most = Vec::new();
+    let mut all_series = Vec::new();
     for id in &ids {
-        let groups = groups(study, id);
-        most.push((id.clone(), groups.values().map(|levels| levels.len()).max().unwrap_or(0)));
+        let least = if is_published(study, id) { 2 } else { LEAST_LEVELS };
+        let arms_by_rest = groups(study, id);
         let long: Vec<_> =
-            groups.iter().filter(|(_, levels)| levels.len() >= LEAST_LEVELS).collect();
+            arms_by_rest.iter().filter(|(_, levels)| levels.len() >= least).collect();
         let is_only = long.len() == 1;
-        found.extend(long.into_iter().map(|((_, settings), levels)| Series {
+        all_series.extend(long.into_iter().map(|((_, settings), levels)| Series {
             id: id.clone(),
             kind: kind_of(study, id),
             stratum: if is_only { Settings::new() } else { only_varied(settings, &ids) },
             levels: levels.clone(),
         }));
     }
-    if found.is_empty() { Err(NoFactor::TooFewLevels(most)) } else { Ok(found) }
+    all_series
 }
 
 /// Checks that a study has a series, or a matrix of closed loads with enough different connections.
@@ -71,7 +65,37 @@ pub fn has_factor(study: &Study) -> Result<(), NoFactor> {
         }
     }
     let is_matrix = matrices.values().any(|connections| connections.len() >= LEAST_LEVELS);
-    if is_matrix { Ok(()) } else { series(study).map(drop) }
+    let ids = varied(study);
+    let levels: Vec<(String, usize)> =
+        ids.iter().map(|id| (id.clone(), longest(&groups(study, id)))).collect();
+    if is_matrix || levels.iter().any(|(_, levels)| *levels >= LEAST_LEVELS) {
+        Ok(())
+    } else if ids.is_empty() {
+        Err(NoFactor::NothingVaried)
+    } else {
+        Err(NoFactor::TooFewLevels(levels))
+    }
+}
+
+/// Returns true if figures were published for enough levels of a setting.
+fn is_published(study: &Study, id: &str) -> bool {
+    let Some(published) = &study.published else {
+        return false;
+    };
+    let mut figures = std::iter::once(&published.figures).chain(published.by_load.values());
+    figures.any(|figures| {
+        figures.keys().filter_map(|name| published_level(name, id)).count() >= LEAST_LEVELS
+    })
+}
+
+/// Returns the level in the name of an arm: 16 of `worker_processes=16`.
+pub(super) fn published_level(name: &str, id: &str) -> Option<f64> {
+    name.strip_prefix(id)?.strip_prefix('=')?.parse().ok()
+}
+
+/// Returns the largest number of levels of a group.
+fn longest(groups: &BTreeMap<CommonSettings, Vec<(usize, f64)>>) -> usize {
+    groups.values().map(Vec::len).max().unwrap_or(0)
 }
 
 /// Returns the settings in which arms differ from the ones they are compared with.
@@ -84,11 +108,11 @@ fn varied(study: &Study) -> Vec<String> {
 }
 
 /// Everything that arms of a series have in common: the proxy, by the first arm that has it, and all other settings.
-type Others = (usize, Settings);
+type CommonSettings = (usize, Settings);
 
 /// Returns the arms that have a numeric level of a setting, by everything else that they are.
-fn groups(study: &Study, id: &str) -> BTreeMap<Others, Vec<(usize, f64)>> {
-    let mut groups: BTreeMap<Others, Vec<(usize, f64)>> = BTreeMap::new();
+fn groups(study: &Study, id: &str) -> BTreeMap<CommonSettings, Vec<(usize, f64)>> {
+    let mut groups: BTreeMap<CommonSettings, Vec<(usize, f64)>> = BTreeMap::new();
     for (index, arm) in study.arms.iter().enumerate() {
         if arm.role == ArmRole::SameAsBaseline {
             continue;
@@ -101,9 +125,9 @@ fn groups(study: &Study, id: &str) -> BTreeMap<Others, Vec<(usize, f64)>> {
             .iter()
             .position(|other| study.proxy_of(other) == study.proxy_of(arm))
             .unwrap_or(index);
-        let mut others = arm.settings.clone();
-        others.remove(id);
-        let levels = groups.entry((proxy, others)).or_default();
+        let mut settings = arm.settings.clone();
+        settings.remove(id);
+        let levels = groups.entry((proxy, settings)).or_default();
         if levels.iter().all(|(_, known)| *known != x) {
             levels.push((index, x));
         }
@@ -124,7 +148,7 @@ fn level_of(study: &Study, arm: usize, id: &str) -> Option<f64> {
 fn kind_of(study: &Study, id: &str) -> Factor {
     let catalog = Catalog::builtin();
     let is_workers = study.proxy_kinds().iter().any(|kind| catalog.workers_id(*kind) == Some(id));
-    if is_workers || id == CPUS { Factor::Servers } else { Factor::Work }
+    if is_workers { Factor::Servers } else { Factor::Work }
 }
 
 fn only_varied(settings: &Settings, ids: &[String]) -> Settings {
@@ -143,13 +167,17 @@ pub(super) fn connections(study: &Study, measured: &[Responses]) -> Vec<ScalingF
             matrices.entry(&cell.matrix).or_default().push((load, responses));
         }
     }
-    let mut found = Vec::new();
+    let mut findings = Vec::new();
     for (matrix, loads) in matrices.into_iter().filter(|(_, loads)| loads.len() >= LEAST_LEVELS) {
-        let arms = study.arms.iter().enumerate();
-        let arms = arms.filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline);
-        found.extend(arms.filter_map(|(arm, spec)| of_arm(study, arm, matrix, &loads, &spec.name)));
+        let arms = study
+            .arms
+            .iter()
+            .enumerate()
+            .filter(|(_, arm)| arm.role != ArmRole::SameAsBaseline)
+            .filter_map(|(arm, spec)| of_arm(study, arm, matrix, &loads, &spec.name));
+        findings.extend(arms);
     }
-    found
+    findings
 }
 
 fn of_arm(

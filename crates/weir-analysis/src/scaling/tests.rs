@@ -30,7 +30,7 @@ fn arms(levels: &[&str]) -> Vec<Arm> {
         .collect()
 }
 
-fn header(levels: &[&str]) -> RunHeader {
+fn header_of(levels: &[&str]) -> RunHeader {
     let mut header = build_header(arms(levels));
     header.study.loads.truncate(1);
     header
@@ -38,51 +38,51 @@ fn header(levels: &[&str]) -> RunHeader {
 
 /// Measures a study of these numbers of workers, whose machine drifts by a tenth.
 fn measured(levels: &[&str], rate: impl Fn(f64) -> f64) -> ScalingFindings {
-    let header = header(levels);
+    let header = header_of(levels);
     let x: Vec<f64> = levels.iter().map(|level| level.parse().expect("a number")).collect();
     let trials = build_trials(&header, "closed", 24, |moment| {
         let drift = 1.0 + 0.1 * f64::from(moment.block) / 24.0;
         rate(x[moment.arm]) * drift * (1.0 + 0.01 * normal(moment.rng))
     });
     let (_folder, run) = run(&header, trials);
-    let mut found = analyze(&run).scaling;
-    assert_eq!(found.len(), 1);
-    found.remove(0)
+    let mut growths = analyze(&run).scaling;
+    assert_eq!(growths.len(), 1);
+    growths.remove(0)
 }
 
 #[test]
 fn a_drift_that_all_arms_share_is_no_error_of_the_levels() {
-    let found = measured(&WORKERS, |x| 10_000.0 * x.min(6.0));
-    assert_eq!(found.measured.answer, ScalingAnswer::Named(Form::SharedCap));
-    let knee = found.measured.best().and_then(|best| best.parameter(Parameter::Knee));
+    let growth = measured(&WORKERS, |x| 10_000.0 * x.min(6.0));
+    assert_eq!(growth.measured.answer, ScalingAnswer::Named(Form::SharedCap));
+    let knee = growth.measured.best().and_then(|best| best.parameter(Parameter::Knee));
     let (low, high) = knee.and_then(|knee| knee.low.zip(knee.high)).expect("an interval");
     assert!(low < 6.0 && 6.0 < high && high / low < 1.06, "{low} {high}");
-    assert_eq!(found.factor, ScalingFactor::Parameter { id: "worker_processes".to_owned() });
+    assert_eq!(growth.factor, ScalingFactor::Parameter { id: "worker_processes".to_owned() });
     let residuals =
-        found.measured.levels.iter().filter_map(crate::findings::ScalingLevel::residual);
+        growth.measured.levels.iter().filter_map(crate::findings::ScalingLevel::residual);
     assert!(residuals.clone().count() == 5 && residuals.map(f64::abs).all(|one| one < 0.02));
-    let far = found.predict(32.0).expect("twice the highest").response;
-    assert!(far.low < 63_000.0 && 62_000.0 < far.high, "{far:?}");
-    assert_eq!(found.predict(33.0), Err(Refusal::TooFar { farthest: 32.0 }));
+    let twice = growth.predict(32.0).expect("twice the highest").response;
+    assert!(twice.low < 63_000.0 && 62_000.0 < twice.high, "{twice:?}");
+    assert_eq!(growth.predict(33.0), Err(Refusal::TooFar { farthest: 32.0 }));
 }
 
 #[test]
 fn what_does_not_grow_or_has_two_levels_is_refused() {
-    let answer = |rate: fn(f64) -> f64| measured(&WORKERS, rate).measured.answer;
-    assert!(matches!(answer(|_| 20_000.0), ScalingAnswer::Refused(Refusal::Flat { .. })));
-    let falling = answer(|x| 40_000.0 / (1.0 + x));
+    let flat = measured(&WORKERS, |_| 20_000.0).measured.answer;
+    assert!(matches!(flat, ScalingAnswer::Refused(Refusal::Flat { .. })), "{flat:?}");
+    let falling = measured(&WORKERS, |x| 40_000.0 / (1.0 + x)).measured.answer;
     assert!(matches!(falling, ScalingAnswer::Refused(Refusal::Falls { .. })), "{falling:?}");
-    let two = header(&WORKERS[..2]);
+    let two = header_of(&WORKERS[..2]);
     let few = NoFactor::TooFewLevels(vec![("worker_processes".to_owned(), 2)]);
-    assert_eq!(series(&two.study), Err(few));
-    assert_eq!(series(&header(&WORKERS[..1]).study), Err(NoFactor::NothingVaried));
+    assert_eq!(has_factor(&two.study), Err(few));
+    assert_eq!(has_factor(&header_of(&WORKERS[..1]).study), Err(NoFactor::NothingVaried));
     let (_folder, run) = run(&two, build_trials(&two, "closed", 12, |_| 9_000.0));
     assert!(analyze(&run).scaling.is_empty());
 }
 
 #[test]
 fn arms_of_a_factorial_are_a_series_for_each_level_of_the_other_factor() {
-    let mut study = header(&WORKERS[..3]).study;
+    let mut study = header_of(&WORKERS[..3]).study;
     let mut compressed = arms(&WORKERS[..3]);
     for arm in &mut compressed {
         arm.name.push_str(",gzip=on");
@@ -91,16 +91,17 @@ fn arms_of_a_factorial_are_a_series_for_each_level_of_the_other_factor() {
         arm.changes.insert("gzip".to_owned(), "on".to_owned());
     }
     study.arms.extend(compressed);
-    let found = series(&study).expect("two series");
-    let strata: Vec<_> = found.iter().map(|one| (one.stratum.get("gzip"), &one.levels)).collect();
-    let levels = |from: usize| [(from, 1.0), (from + 1, 2.0), (from + 2, 4.0)].to_vec();
-    let (off, on) = ("off".to_owned(), "on".to_owned());
-    assert_eq!(strata, [(Some(&off), &levels(0)), (Some(&on), &levels(3))]);
+    let [off, on] = &series(&study)[..] else {
+        panic!("{:?}", series(&study));
+    };
+    assert_eq!((off.stratum["gzip"].as_str(), on.stratum["gzip"].as_str()), ("off", "on"));
+    assert_eq!(off.levels, [(0, 1.0), (1, 2.0), (2, 4.0)]);
+    assert_eq!(on.levels, [(3, 1.0), (4, 2.0), (5, 4.0)]);
 }
 
 #[test]
 fn published_figures_are_fitted_beside_ours_with_levels_of_larger_machines() {
-    let mut header = header(&WORKERS[..3]);
+    let mut header = header_of(&WORKERS[..2]);
     let figures = [(1, 36_647.0), (2, 74_192.0), (4, 148_936.0), (8, 300_625.0), (16, 342_651.0)];
     header.study.published = Some(Published {
         figures: figures
@@ -111,36 +112,41 @@ fn published_figures_are_fitted_beside_ours_with_levels_of_larger_machines() {
             .expect("published figures")
     });
     let (_folder, run) = run(&header, build_trials(&header, "closed", 12, |_| 9_000.0));
-    let published = analyze(&run).scaling.remove(0).published.expect("a curve");
+    let growth = analyze(&run).scaling.remove(0);
+    let few = ScalingAnswer::Refused(Refusal::TooFewLevels { levels: 2 });
+    assert_eq!(growth.measured.answer, few);
+    let published = growth.published.expect("a curve");
     assert_eq!(published.levels.len(), 5);
     assert!(!matches!(published.answer, ScalingAnswer::Refused(_)), "{:?}", published.answer);
 }
 
+/// Returns the findings of an arm with this limiter.
+fn limited(arm: &str, name: &str, role: Role) -> LimiterFindings {
+    let mut findings = limiter(arm);
+    findings.load = "closed".to_owned();
+    findings.judgement.answer = Answer::Named;
+    findings.judgement.findings = vec![Finding {
+        limiter: name.to_owned(),
+        role,
+        says: String::new(),
+        advice: String::new(),
+        certainty: Certainty::default(),
+        unjudged: Vec::new(),
+        score: 0.0,
+        evidence: Vec::new(),
+        turn: Vec::new(),
+        ways: Vec::new(),
+        after: Vec::new(),
+        behind: None,
+        source: String::new(),
+        doctor: Vec::new(),
+    }];
+    findings
+}
+
 #[test]
 fn a_ceiling_is_shared_if_all_arms_beyond_the_knee_have_one_limiter_outside_of_the_proxy() {
-    let found = measured(&WORKERS, |x| 10_000.0 * x.min(6.0));
-    let limited = |arm: &str, name: &str, role: Role| {
-        let mut findings = limiter(arm);
-        findings.load = "closed".to_owned();
-        findings.judgement.answer = Answer::Named;
-        findings.judgement.findings = vec![Finding {
-            limiter: name.to_owned(),
-            role,
-            says: String::new(),
-            advice: String::new(),
-            certainty: Certainty::default(),
-            unjudged: Vec::new(),
-            score: 0.0,
-            evidence: Vec::new(),
-            turn: Vec::new(),
-            ways: Vec::new(),
-            after: Vec::new(),
-            behind: None,
-            source: String::new(),
-            doctor: Vec::new(),
-        }];
-        findings
-    };
+    let growth = measured(&WORKERS, |x| 10_000.0 * x.min(6.0));
     let [eight, sixteen] = ["worker_processes=8", "worker_processes=16"];
     use Role::{Origin, Proxy};
     for (at_eight, at_sixteen, expected) in [
@@ -151,7 +157,7 @@ fn a_ceiling_is_shared_if_all_arms_beyond_the_knee_have_one_limiter_outside_of_t
     ] {
         let limiters =
             [limited(eight, at_eight.0, at_eight.1), limited(sixteen, at_sixteen.0, at_sixteen.1)];
-        let ceiling = ceiling::find(&found, &limiters).expect("a ceiling");
+        let ceiling = ceiling::find(&growth, &limiters).expect("a ceiling");
         assert_eq!(ceiling.names, [eight, sixteen]);
         let cause = match &ceiling.cause {
             CeilingCause::Shared(evidence) if evidence.limiter == at_sixteen.0 => "shared",
@@ -160,8 +166,8 @@ fn a_ceiling_is_shared_if_all_arms_beyond_the_knee_have_one_limiter_outside_of_t
             cause => panic!("{cause:?}"),
         };
         assert_eq!(cause, expected);
-        let one = ceiling::find(&found, &limiters[..1]).map(|ceiling| ceiling.cause);
-        assert_eq!(one, Some(CeilingCause::Unknown));
+        let half_judged = ceiling::find(&growth, &limiters[..1]).map(|ceiling| ceiling.cause);
+        assert_eq!(half_judged, Some(CeilingCause::Unknown));
     }
     let linear = measured(&WORKERS, |x| 10_000.0 * x);
     assert!(ceiling::find(&linear, &[]).is_none(), "{:?}", linear.measured.answer);

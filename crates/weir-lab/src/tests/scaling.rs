@@ -1,7 +1,7 @@
 //! Tests of studies of one number on simulated hosts: servers whose speed follows a known law of their workers.
 
 use weir_analysis::findings::{ScalingAnswer, ScalingFindings};
-use weir_model::study::{ArmRole, Settings};
+use weir_model::study::{Arm, ArmRole, Settings};
 use weir_simulation::Model;
 use weir_stats::scaling::{Form, Parameter};
 
@@ -16,29 +16,23 @@ fn measured(slower: impl Fn(f64) -> f64) -> (Bench, ScalingFindings) {
     let mut names = Vec::new();
     for workers in WORKERS {
         let name = format!("worker_processes={workers}");
-        let mut one = model.others.slower(slower(workers as f64));
-        (one.workers, one.instance_sd) = (workers, 0.005);
-        model.arms.insert(name.clone(), one);
+        let mut server = model.others.slower(slower(workers as f64));
+        (server.workers, server.instance_sd) = (workers, 0.005);
+        model.arms.insert(name.clone(), server);
         names.push(name);
     }
     let mut bench = Bench::new(&["stock"], 40, model);
     bench.study.loads[0].connections = 64;
     let arms = names.iter().zip(WORKERS).enumerate().map(|(index, (name, workers))| {
         let settings = Settings::from([("worker_processes".to_owned(), workers.to_string())]);
-        let mut arm = arm(name);
-        if index == 0 {
-            arm.role = ArmRole::Baseline;
-        } else {
-            arm.changes = settings.clone();
-        }
-        arm.settings = settings;
-        arm
+        let role = if index == 0 { ArmRole::Baseline } else { ArmRole::Change };
+        let changes = if index == 0 { Settings::new() } else { settings.clone() };
+        Arm { role, changes, settings, ..arm(name) }
     });
     bench.study.arms = arms.collect();
     let mut findings = bench.findings();
     assert_eq!(findings.scaling.len(), 1);
-    let found = findings.scaling.remove(0);
-    (bench, found)
+    (bench, findings.scaling.remove(0))
 }
 
 /// Returns the interval of a parameter of the answer.

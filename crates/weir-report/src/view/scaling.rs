@@ -65,19 +65,19 @@ fn is_bytes(found: &ScalingFindings) -> bool {
 }
 
 fn levels(found: &ScalingFindings, curve: &ScalingCurve, is_ours: bool) -> Block {
-    let value = |value: f64| match (is_ours, is_bytes(found)) {
-        (true, true) => number::bytes_per_second(value),
-        (true, false) => number::rate(value),
-        (false, _) => with_unit(value, ""),
+    let format = match (is_ours, is_bytes(found)) {
+        (true, true) => number::bytes_per_second,
+        (true, false) => number::rate,
+        (false, _) => plain,
     };
     let rows = curve.levels.iter().map(|level| {
         let interval = level.interval.map_or_else(
             || number::NONE.to_owned(),
-            |(low, high)| format!("{} to {}", value(low), value(high)),
+            |(low, high)| format!("{} to {}", format(low), format(high)),
         );
-        let fitted = level.fitted.map_or_else(|| number::NONE.to_owned(), &value);
+        let fitted = level.fitted.map_or_else(|| number::NONE.to_owned(), format);
         let replicates = level.responses.len().to_string();
-        let cells = [value(level.value), interval, fitted, residual(level), replicates];
+        let cells = [format(level.value), interval, fitted, residual(level), replicates];
         Row::new(&*level.name, cells.map(Cell::from))
     });
     let columns = [
@@ -89,6 +89,11 @@ fn levels(found: &ScalingFindings, curve: &ScalingCurve, is_ours: bool) -> Block
     ];
     let title = format!("Levels of {}", title(found));
     Block::Table(Table::new(Kind::Plain, title, "level").columns(columns).rows(rows))
+}
+
+/// Formats a published figure, whose unit its source names.
+fn plain(value: f64) -> String {
+    with_unit(value, "")
 }
 
 fn residual(level: &ScalingLevel) -> String {
@@ -117,12 +122,13 @@ fn forms(found: &ScalingFindings, curve: &ScalingCurve, is_ours: bool) -> Option
 
 /// Returns what the answer says of a form.
 fn answered(curve: &ScalingCurve, form: &ScalingForm) -> String {
-    let said = match &curve.answer {
-        ScalingAnswer::Named(named) if *named == form.form => "this",
-        ScalingAnswer::Undecided { forms, .. } if forms.contains(&form.form) => "possible",
-        _ => "no",
-    };
-    said.to_owned()
+    match &curve.answer {
+        ScalingAnswer::Named(named) if *named == form.form => "this".to_owned(),
+        ScalingAnswer::Undecided { forms, .. } if forms.contains(&form.form) => {
+            "possible".to_owned()
+        }
+        _ => "no".to_owned(),
+    }
 }
 
 /// Draws the levels with their intervals, the curve with its band up to twice the highest level, and the knee.

@@ -32,9 +32,9 @@ fn fit(levels: &Levels, form: Form) -> Fit {
     let squares = levels.mean.iter().zip(&fitted).map(|(mean, y)| (mean.exp() / y - 1.0).powi(2));
     let rmse = (squares.sum::<f64>() / levels.x.len() as f64).sqrt();
     let parameters = form.parameters().iter().map(|one| (*one, region.parameter(*one))).collect();
-    let left = levels.x.len().saturating_sub(1 + form.dimensions());
-    let lack_of_fit = (levels.freedom > 0 && left > 0)
-        .then(|| upper_tail(inner.square / left as f64, left, levels.freedom));
+    let freedom = levels.x.len().saturating_sub(1 + form.dimensions());
+    let lack_of_fit = (levels.freedom > 0 && freedom > 0)
+        .then(|| upper_tail(inner.square / freedom as f64, freedom, levels.freedom));
     Fit { form, parameters, delta: inner.aicc(levels), rmse, lack_of_fit, fitted, inner }
 }
 
@@ -54,13 +54,13 @@ pub(super) fn is_superset(form: Form, simple: Form) -> bool {
 /// that it is a case of, if it fits no worse and there is no place up to [`FARTHEST`] at which it matters.
 pub(super) fn choose(levels: &Levels, fits: &[Fit]) -> Answer {
     let best = fits[0].form;
-    let left: Vec<&Fit> = fits
+    let possible: Vec<&Fit> = fits
         .iter()
         .filter(|fit| fit.delta <= SAME || (is_superset(fit.form, best) && fit.delta.is_finite()))
         .collect();
-    let forms: Vec<Form> = left
+    let forms: Vec<Form> = possible
         .iter()
-        .filter(|fit| !left.iter().any(|simple| stands_for(levels, simple, fit)))
+        .filter(|fit| !possible.iter().any(|simple| stands_for(levels, simple, fit)))
         .map(|fit| fit.form)
         .collect();
     match forms[..] {
@@ -73,9 +73,9 @@ fn stands_for(levels: &Levels, simple: &Fit, fit: &Fit) -> bool {
     if !is_superset(fit.form, simple.form) || simple.delta > fit.delta {
         return false;
     }
-    let far = FARTHEST * levels.highest();
-    let value = simple.inner.log(levels, far).exp();
-    let possible = within(levels, fit, far);
+    let farthest = FARTHEST * levels.highest();
+    let value = simple.inner.log(levels, farthest).exp();
+    let possible = within(levels, fit, farthest);
     possible.low > value / (1.0 + AGREES) && possible.high < value * (1.0 + AGREES)
 }
 
@@ -87,18 +87,19 @@ fn telling(levels: &Levels, fits: &[Fit], forms: &[Form]) -> Telling {
         let x = lowest * (farthest / lowest).powf(f64::from(step) / f64::from(CANDIDATES));
         if is_whole { x.round() } else { x }
     });
-    let responses = |x: f64| -> Vec<(Form, f64)> {
-        fits.iter()
-            .filter(|fit| forms.contains(&fit.form))
-            .map(|fit| (fit.form, fit.inner.log(levels, x).exp()))
-            .collect()
-    };
-    let gap = |x: f64| {
-        let logs = responses(x).into_iter().map(|(_, y)| y.ln());
-        let (low, high) =
-            logs.fold((f64::MAX, f64::MIN), |(low, high), y| (low.min(y), high.max(y)));
-        high - low
-    };
-    let x = candidates.max_by(|a, b| gap(*a).total_cmp(&gap(*b))).unwrap_or(farthest);
-    Telling { x, responses: responses(x) }
+    let possible: Vec<&Fit> = fits.iter().filter(|fit| forms.contains(&fit.form)).collect();
+    let x = candidates
+        .max_by(|a, b| gap(levels, &possible, *a).total_cmp(&gap(levels, &possible, *b)))
+        .unwrap_or(farthest);
+    let responses = possible.iter().map(|fit| (fit.form, fit.inner.log(levels, x).exp()));
+    Telling { x, responses: responses.collect() }
+}
+
+/// Returns the difference between the highest and the lowest curve at a level, on the log scale.
+fn gap(levels: &Levels, fits: &[&Fit], x: f64) -> f64 {
+    let (low, high) = fits
+        .iter()
+        .map(|fit| fit.inner.log(levels, x))
+        .fold((f64::MAX, f64::MIN), |(low, high), y| (low.min(y), high.max(y)));
+    high - low
 }

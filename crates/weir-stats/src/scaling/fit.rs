@@ -18,12 +18,12 @@ pub(super) struct Fitted {
 
 /// Least squares of one position in the space of a form's parameters, over the best `a` there.
 #[derive(Clone, Copy)]
-struct Here {
+struct LeastSquares {
     log_a: f64,
     square: f64,
 }
 
-fn least_squares(levels: &Levels, shape: impl Fn(f64) -> f64) -> Here {
+fn least_squares(levels: &Levels, shape: impl Fn(f64) -> f64) -> LeastSquares {
     let (mut weight, mut sum, mut square) = (0.0, 0.0, 0.0);
     for ((x, mean), variance) in levels.x.iter().zip(&levels.mean).zip(&levels.variance) {
         let distance = mean - shape(*x);
@@ -31,29 +31,29 @@ fn least_squares(levels: &Levels, shape: impl Fn(f64) -> f64) -> Here {
         sum += distance / variance;
         square += distance * distance / variance;
     }
-    Here { log_a: sum / weight, square: (square - sum * sum / weight).max(0.0) }
+    LeastSquares { log_a: sum / weight, square: (square - sum * sum / weight).max(0.0) }
 }
 
 impl Fitted {
     /// Fits a constant.
     pub(super) fn flat(levels: &Levels) -> Fitted {
-        let Here { log_a, square } = least_squares(levels, |_| 0.0);
+        let LeastSquares { log_a, square } = least_squares(levels, |_| 0.0);
         Fitted { form: None, theta: [0.0; 2], log_a, square }
     }
 
     /// Fits a form.
     pub(super) fn of(levels: &Levels, form: Form) -> Fitted {
-        let at = |theta| here(levels, form, theta).square;
         let theta = match form.dimensions() {
             0 => [0.0; 2],
-            1 => [minimum(0.0, 1.0, |first| at([first, 0.0])).0, 0.0],
+            1 => [best_first(levels, form, 0.0, minimum).0, 0.0],
             _ => {
-                let best = |second| minimum_of_one(0.0, 1.0, |first| at([first, second]));
-                let second = minimum(0.0, 1.0, |second| best(second).1).0;
-                [best(second).0, second]
+                let (second, _) = minimum(0.0, 1.0, &mut |second| {
+                    best_first(levels, form, second, minimum_of_one).1
+                });
+                [best_first(levels, form, second, minimum_of_one).0, second]
             }
         };
-        let Here { log_a, square } = here(levels, form, theta);
+        let LeastSquares { log_a, square } = least_squares_at(levels, form, theta);
         Fitted { form: Some(form), theta, log_a, square }
     }
 
@@ -88,7 +88,15 @@ impl Fitted {
     }
 }
 
-fn here(levels: &Levels, form: Form, theta: Theta) -> Here {
+/// Function that finds a minimum in a range: [`minimum`] or [`minimum_of_one`].
+type Minimum = fn(f64, f64, &mut dyn FnMut(f64) -> f64) -> (f64, f64);
+
+/// Returns the best first coordinate beside a second one, and the square there.
+fn best_first(levels: &Levels, form: Form, second: f64, minimum: Minimum) -> (f64, f64) {
+    minimum(0.0, 1.0, &mut |first| least_squares_at(levels, form, [first, second]).square)
+}
+
+fn least_squares_at(levels: &Levels, form: Form, theta: Theta) -> LeastSquares {
     let scope = levels.scope();
     least_squares(levels, |x| scope.shape(form, theta, x))
 }
@@ -113,14 +121,14 @@ impl<'a> Region<'a> {
             0 => (0.0, 0.0),
             1 => range_around(best.theta[0], |first| region.holds([first, 0.0])),
             _ => range_around(best.theta[1], |second| {
-                minimum_of_one(0.0, 1.0, |first| region.at([first, second]).square).1 <= limit
+                best_first(levels, form, second, minimum_of_one).1 <= limit
             }),
         };
         region
     }
 
-    fn at(&self, theta: Theta) -> Here {
-        here(self.levels, self.form, theta)
+    fn at(&self, theta: Theta) -> LeastSquares {
+        least_squares_at(self.levels, self.form, theta)
     }
 
     fn holds(&self, theta: Theta) -> bool {
@@ -138,47 +146,54 @@ impl<'a> Region<'a> {
     }
 
     fn lowest(&self, of: impl Fn(Theta) -> (f64, f64)) -> f64 {
-        let value = |theta| {
-            let Here { log_a, square } = self.at(theta);
-            let (s, f) = of(theta);
-            // What is left of the limit is room for `a`.
-            let room = ((self.limit - square).max(0.0) / self.weight).sqrt();
-            if square > self.limit * (1.0 + 1e-9) {
-                f64::INFINITY
-            } else if s == 0.0 {
-                f
-            } else {
-                s * log_a + f - room * s.abs()
-            }
-        };
-        let best = value(self.best.theta);
+        let best = self.lowest_at(self.best.theta, of(self.best.theta));
         let (low, high) = self.range;
         let searched = match self.form.dimensions() {
             0 => best,
-            1 => minimum(low, high, |first| value([first, 0.0])).1,
-            _ => {
-                let inner = |second: f64| {
-                    let square = |first: f64| self.at([first, second]).square;
-                    let (middle, least) = minimum_of_one(0.0, 1.0, square);
-                    if least > self.limit {
-                        return f64::INFINITY;
-                    }
-                    let (low, high) = range_around(middle, |first| self.holds([first, second]));
-                    minimum_of_one(low, high, |first| value([first, second])).1
-                };
-                minimum_of_one(low, high, inner).1
+            1 => {
+                minimum(low, high, &mut |first| {
+                    let theta = [first, 0.0];
+                    self.lowest_at(theta, of(theta))
+                })
+                .1
             }
+            _ => minimum_of_one(low, high, &mut |second| self.lowest_beside(second, &of)).1,
         };
         searched.min(best)
+    }
+
+    /// Returns the lowest value of s·ln a + f at a position, over all `a` that are possible there.
+    fn lowest_at(&self, theta: Theta, (s, f): (f64, f64)) -> f64 {
+        let LeastSquares { log_a, square } = self.at(theta);
+        if square > self.limit * (1.0 + 1e-9) {
+            return f64::INFINITY;
+        }
+        // What is left of the limit is room for `a`.
+        let room = ((self.limit - square).max(0.0) / self.weight).sqrt();
+        if s == 0.0 { f } else { s * log_a + f - room * s.abs() }
+    }
+
+    /// Returns the lowest value beside a second coordinate.
+    fn lowest_beside(&self, second: f64, of: &impl Fn(Theta) -> (f64, f64)) -> f64 {
+        let (middle, least) = best_first(self.levels, self.form, second, minimum_of_one);
+        if least > self.limit {
+            return f64::INFINITY;
+        }
+        let (low, high) = range_around(middle, |first| self.holds([first, second]));
+        minimum_of_one(low, high, &mut |first| {
+            let theta = [first, second];
+            self.lowest_at(theta, of(theta))
+        })
+        .1
     }
 
     /// Returns a parameter of the form with its profile interval.
     pub(super) fn parameter(&self, parameter: Parameter) -> Within {
         let scope = self.levels.scope();
-        let of = |theta| scope.quantity(self.form, parameter, theta);
-        let (s, f) = of(self.best.theta);
+        let (s, f) = scope.quantity(self.form, parameter, self.best.theta);
         let value = if s == 0.0 { f } else { s * self.best.log_a + f };
-        let (mut low, mut high) = self.extremes(of);
+        let (mut low, mut high) =
+            self.extremes(|theta| scope.quantity(self.form, parameter, theta));
         if self.form == Form::SharedCap {
             let is_bounded = (self.range.0 > 0.0, self.range.1 < 1.0);
             match parameter {

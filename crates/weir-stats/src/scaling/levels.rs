@@ -2,7 +2,7 @@
 //!
 //! The variance of a level's mean of ln y is that of its responses over their number, and of an error that all of them
 //! share: a process that lies luckily in memory, a CPU that is next to an interrupt. Responses do not show the latter.
-//! So only the ratios of the variances are believed, and their common factor is estimated from the distances of the
+//! Only the ratios of the variances are believed, and their common factor is estimated from the distances of the
 //! levels from the curve, with an expectation of 1 that counts as much as [`PRIOR`] levels. Without it five levels could
 //! not tell a curve of three parameters from one of two, however small their spread is.
 
@@ -54,15 +54,15 @@ impl Levels {
                 return Err(Refusal::NotPositive { x: level.x, value: *value });
             }
         }
-        let merged = merged(given);
-        if merged.len() < LEAST_LEVELS {
-            return Err(Refusal::TooFewLevels { levels: merged.len() });
+        let levels = merged(given);
+        if levels.len() < LEAST_LEVELS {
+            return Err(Refusal::TooFewLevels { levels: levels.len() });
         }
         let squares: Vec<f64> =
-            merged.iter().map(|level| sum_of_squares(&level.responses)).collect();
-        let freedom: usize = merged.iter().map(|level| level.responses.len() - 1).sum();
+            levels.iter().map(|level| sum_of_squares(&level.responses)).collect();
+        let freedom: usize = levels.iter().map(|level| level.responses.len() - 1).sum();
         let pooled = squares.iter().sum::<f64>() / freedom.max(1) as f64;
-        let variance = merged.iter().zip(&squares).map(|(level, square)| {
+        let variance = levels.iter().zip(&squares).map(|(level, square)| {
             let n = level.responses.len() as f64;
             match level.error {
                 Some(error) => error * error / n + SHARED * SHARED,
@@ -72,9 +72,9 @@ impl Levels {
         });
         Ok(Levels {
             variance: variance.collect(),
-            x: merged.iter().map(|level| level.x).collect(),
-            mean: merged.iter().map(|level| mean_log(&level.responses)).collect(),
-            count: merged.iter().map(|level| level.responses.len()).collect(),
+            x: levels.iter().map(|level| level.x).collect(),
+            mean: levels.iter().map(|level| mean_log(&level.responses)).collect(),
+            count: levels.iter().map(|level| level.responses.len()).collect(),
             freedom,
             confidence,
         })

@@ -7,16 +7,16 @@ const STEPS: usize = 26;
 
 /// Returns the position between `low` and `high` with the smallest value, and that value: the best of a grid, refined
 /// by golden sections. Functions may have several minima, and may be infinite.
-pub(super) fn minimum(low: f64, high: f64, of: impl FnMut(f64) -> f64) -> (f64, f64) {
+pub(super) fn minimum(low: f64, high: f64, of: &mut dyn FnMut(f64) -> f64) -> (f64, f64) {
     minimum_on(GRID, low, high, of)
 }
 
 /// [`minimum`] with a coarser grid, for functions that have one minimum.
-pub(super) fn minimum_of_one(low: f64, high: f64, of: impl FnMut(f64) -> f64) -> (f64, f64) {
+pub(super) fn minimum_of_one(low: f64, high: f64, of: &mut dyn FnMut(f64) -> f64) -> (f64, f64) {
     minimum_on(GRID / 4, low, high, of)
 }
 
-fn minimum_on(grid: usize, low: f64, high: f64, mut of: impl FnMut(f64) -> f64) -> (f64, f64) {
+fn minimum_on(grid: usize, low: f64, high: f64, of: &mut dyn FnMut(f64) -> f64) -> (f64, f64) {
     let step = (high - low) / grid as f64;
     let mut best = (low, of(low));
     for index in 1..=grid {
@@ -28,21 +28,21 @@ fn minimum_on(grid: usize, low: f64, high: f64, mut of: impl FnMut(f64) -> f64) 
     }
     let ratio = 0.5 * (5f64.sqrt() - 1.0);
     let (mut from, mut until) = ((best.0 - step).max(low), (best.0 + step).min(high));
-    let mut left = until - ratio * (until - from);
-    let mut right = from + ratio * (until - from);
-    let (mut at_left, mut at_right) = (of(left), of(right));
+    let mut inner_left = until - ratio * (until - from);
+    let mut inner_right = from + ratio * (until - from);
+    let (mut at_left, mut at_right) = (of(inner_left), of(inner_right));
     for _ in 0..STEPS {
         if at_left <= at_right {
-            (until, right, at_right) = (right, left, at_left);
-            left = until - ratio * (until - from);
-            at_left = of(left);
+            (until, inner_right, at_right) = (inner_right, inner_left, at_left);
+            inner_left = until - ratio * (until - from);
+            at_left = of(inner_left);
         } else {
-            (from, left, at_left) = (left, right, at_right);
-            right = from + ratio * (until - from);
-            at_right = of(right);
+            (from, inner_left, at_left) = (inner_left, inner_right, at_right);
+            inner_right = from + ratio * (until - from);
+            at_right = of(inner_right);
         }
     }
-    let refined = if at_left <= at_right { (left, at_left) } else { (right, at_right) };
+    let refined = if at_left <= at_right { (inner_left, at_left) } else { (inner_right, at_right) };
     if refined.1 < best.1 { refined } else { best }
 }
 

@@ -37,10 +37,10 @@ fn a_real_nginx_by_its_workers_and_the_same_run_again() {
     report.has_all(&["## How does it grow?", "worker_processes=4", "Levels of http"]);
     let json: serde_json::Value =
         sandbox.call("scale 'a run' --format json").with_code(0).document();
-    let found = &json["scaling"][0];
-    assert_eq!(found["factor"]["parameter"]["id"], "worker_processes");
-    assert_eq!(found["kind"], "servers");
-    let levels = found["measured"]["levels"].as_array().expect("levels");
+    let growth = &json["scaling"][0];
+    assert_eq!(growth["factor"]["parameter"]["id"], "worker_processes");
+    assert_eq!(growth["kind"], "servers");
+    let levels = growth["measured"]["levels"].as_array().expect("levels");
     let x: Vec<f64> = levels.iter().filter_map(|level| level["x"].as_f64()).collect();
     assert_eq!(x, [1.0, 2.0, 4.0]);
     assert!(levels.iter().all(|level| level["value"].as_f64().is_some_and(|rate| rate > 0.0)));

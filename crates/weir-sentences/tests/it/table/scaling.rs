@@ -83,9 +83,9 @@ fn found(form: ScalingForm) -> ScalingFindings {
 }
 
 fn with_answer(answer: ScalingAnswer) -> ScalingFindings {
-    let mut found = found(capped(9.52));
-    found.measured.answer = answer;
-    found
+    let mut findings = found(capped(9.52));
+    findings.measured.answer = answer;
+    findings
 }
 
 fn refused(refusal: Refusal) -> String {
@@ -97,17 +97,26 @@ fn held_back(cause: CeilingCause) -> String {
     describe(&ScalingFindings { ceiling: Some(Ceiling { names, cause }), ..found(capped(9.52)) })
 }
 
+fn shared(limiter: &str, role: Role) -> String {
+    held_back(CeilingCause::Shared(evidence(limiter, role)))
+}
+
 fn evidence(limiter: &str, role: Role) -> CeilingEvidence {
     CeilingEvidence { limiter: limiter.to_owned(), role, evidence: Vec::new() }
 }
 
 /// A factor that is more work for each request, whose response falls.
 fn falling(form: ScalingForm) -> ScalingFindings {
-    let mut found = found(form);
-    found.factor = ScalingFactor::Parameter { id: "header_bytes".to_owned() };
-    found.kind = Factor::Work;
-    found.measured.levels.reverse();
-    found
+    let mut findings = found(form);
+    findings.factor = ScalingFactor::Parameter { id: "header_bytes".to_owned() };
+    findings.kind = Factor::Work;
+    findings.measured.levels.reverse();
+    findings
+}
+
+fn twice(may_meet_ceiling: bool) -> Option<ScalingPrediction> {
+    let interval = (450_000.0, 490_000.0);
+    Some(ScalingPrediction { x: 48.0, value: 480_960.0, interval, may_meet_ceiling })
 }
 
 fn forms() -> Vec<Row> {
@@ -126,20 +135,12 @@ fn forms() -> Vec<Row> {
             within(Parameter::UnitCost, 1.2e-9, 1.1e-9, 1.3e-9),
         ],
     );
-    let twice = |interval, may_meet_ceiling| {
-        let (value, x) = (480_960.0, 48.0);
-        Some(ScalingPrediction { x, value, interval, may_meet_ceiling })
-    };
-    let far = (450_000.0, 490_000.0);
     let unbounded = capped(f64::INFINITY);
     vec![
-        (
-            "In proportion",
-            describe(&ScalingFindings { twice: twice(far, true), ..found(linear()) }),
-        ),
+        ("In proportion", describe(&ScalingFindings { twice: twice(true), ..found(linear()) })),
         (
             "In proportion up to a ceiling",
-            describe(&ScalingFindings { twice: twice(far, false), ..found(capped(9.52)) }),
+            describe(&ScalingFindings { twice: twice(false), ..found(capped(9.52)) }),
         ),
         ("A ceiling whose knee may be above all levels", describe(&found(unbounded))),
         ("Unchanged up to a knee, then in inverse proportion", describe(&falling(capped(9.52)))),
@@ -155,7 +156,6 @@ fn ceilings() -> Vec<Row> {
         ("worker_processes=16".to_owned(), "cpu".to_owned()),
         ("worker_processes=24".to_owned(), "network".to_owned()),
     ];
-    let shared = |limiter, role| held_back(CeilingCause::Shared(evidence(limiter, role)));
     vec![
         ("A ceiling of the origin server", shared("origin", Origin)),
         ("A ceiling of the generator", shared("generator", Generator)),
@@ -181,16 +181,12 @@ pub(super) fn rows() -> Vec<Row> {
         ..found(linear())
     };
     let stratum = Settings::from([("gzip".to_owned(), "on".to_owned())]);
-    let capacity = ScalingFindings {
-        factor: ScalingFactor::Parameter { id: "cpus".to_owned() },
-        response: ScalingResponse::Capacity,
-        stratum,
-        ..found(linear())
-    };
+    let capacity =
+        ScalingFindings { response: ScalingResponse::Capacity, stratum, ..found(linear()) };
     let levels = vec![("gzip".to_owned(), 0), ("worker_processes".to_owned(), 2)];
     let more = vec![
         ("Throughput by connections", describe(&connections)),
-        ("Capacity by CPUs, with other settings", describe(&capacity)),
+        ("Capacity, with other settings", describe(&capacity)),
         ("Forms that cannot be told apart", describe(&with_answer(undecided))),
         ("What was published", describe_published(&published).unwrap_or_default()),
         ("Parameters in a table", describe_parameters(&published, &universal(), true)),
