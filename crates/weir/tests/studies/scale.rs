@@ -34,7 +34,7 @@ fn a_real_nginx_by_its_workers_and_the_same_run_again() {
     // How much it grows is this machine's; that it is said is weir's.
     ended.with_code(0).stdout.has_all(&["Under the load http, the completed rate ", "http"]);
     let report = sandbox.read("report.md");
-    report.has_all(&["## How does it grow?", "worker_processes=4", "Levels of http"]);
+    report.has_all(&["## How does it grow?", "worker_processes=4", "| level | measured |"]);
     let json: serde_json::Value =
         sandbox.call("scale 'a run' --format json").with_code(0).document();
     let growth = &json["scaling"][0];

@@ -99,7 +99,8 @@ mod tests {
         assert_eq!(svg.matches("class=\"axis\"").count(), 2, "{svg}");
         assert!(svg.contains("class=\"band\"") && svg.contains("<desc id=\"m-0-d\">it bends<"));
         assert!(svg.contains("CPU &lt;1&gt;") && !svg.contains("NaN"), "{svg}");
-        let straight = multiples("m", &[one(&[], None)]);
+        let bare = Multiple { around: Vec::new(), ..one(&[], None) };
+        let straight = multiples("m", &[bare]);
         assert!(!straight.contains("class=\"band\""));
     }
 
