@@ -137,7 +137,7 @@ impl<'a> Region<'a> {
 
     /// Returns the lowest and the highest value of s·ln a + f(θ).
     pub(super) fn extremes(&self, of: impl Fn(Theta) -> (f64, f64)) -> (f64, f64) {
-        let low = self.lowest(|theta| of(theta));
+        let low = self.lowest(&of);
         let high = -self.lowest(|theta| {
             let (s, f) = of(theta);
             (-s, -f)

@@ -76,8 +76,8 @@ fn published_hyper_threads_bring_the_peak_forward() {
 fn exact_levels_return_their_parameters() {
     use Parameter::{Coherence, Contention, FixedCost, Knee, UnitCost};
     let x = [1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0];
-    type Curve = fn(f64) -> f64;
-    let curves: [(Curve, Factor, Form, &[(Parameter, f64)]); 7] = [
+    type Case<'a> = (fn(f64) -> f64, Factor, Form, &'a [(Parameter, f64)]);
+    let curves: [Case<'_>; 7] = [
         (|x| 7.0 * x, Factor::Servers, Form::Linear, &[]),
         (|x| 7.0 * x.min(7.0), Factor::Servers, Form::SharedCap, &[(Knee, 7.0)]),
         (|x| x / (1.0 + 0.1 * (x - 1.0)), Factor::Servers, Form::Amdahl, &[(Contention, 0.1)]),
