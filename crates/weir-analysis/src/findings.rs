@@ -15,6 +15,7 @@ mod published;
 mod reason;
 mod rests;
 mod size;
+mod scaling;
 mod tails;
 mod times;
 mod verdict;
@@ -47,6 +48,7 @@ pub use size::{
     Need, NeedUnknown, NodeBound, Nodes, SizeBasis, SizeFindings, SizedResource, Workload,
     WorkloadVariable,
 };
+pub use scaling::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
 pub use verdict::Verdict;
@@ -79,6 +81,9 @@ pub struct Findings {
     /// rate; empty if there are no such loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<GrowthFindings>,
+    /// Growth of a metric with each numeric factor of at least three levels, by load; empty if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<ScalingFindings>,
     /// Verdict on the only change of a study with `compare: overall`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overall: Option<OverallFindings>,

@@ -16,7 +16,7 @@
 //! everything is decided, and combines the decisions of its looks. `matrix` corrects p over the loads of a matrix and
 //! pools each arm over them. `ranking` puts arms in order by their pairs, if the study compares all pairs. `limits`
 //! judges each arm by an absolute limit, if there is one. `figures` computes the figures of each arm. `times` breaks down the
-//! time of requests, from samples; no verdict rests on it. `headline` states the basis of the answer and what it leaves
+//! time of requests, from samples; no verdict rests on it. `scaling` fits curves to arms that differ in one number. `headline` states the basis of the answer and what it leaves
 //! out, and `published` compares published effects. The sentences about all of this are made by weir-sentences.
 //!
 //! [`mod@surroundings`] finds, before the first trial, properties of the network and the hosts that would spoil it.
@@ -55,6 +55,7 @@ mod ranking;
 mod replicates;
 mod rests;
 pub mod size;
+pub mod scaling;
 pub mod surroundings;
 mod times;
 pub mod validity;
@@ -105,6 +106,7 @@ fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
     let mut findings = Findings {
         complete: run.outcome() == Some(Outcome::Complete),
         inert: inert::inert(run, &[]).0,
+        scaling: scaling::of_capacities(&run.header.study, &capacity.arms, &limiters),
         limiters,
         growth: limiter::grown(run),
         capacity: Some(capacity),
@@ -118,7 +120,7 @@ fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
 fn compared(run: &Run) -> Findings {
     let mut tests = SignedRank::new();
     let study = &run.header.study;
-    let mut samples = Vec::new();
+    let (mut samples, mut responses) = (Vec::new(), Vec::new());
     let mut loads: Vec<LoadFindings> = study
         .loads
         .iter()
@@ -133,6 +135,7 @@ fn compared(run: &Run) -> Findings {
             let rankings = ranking::rankings(study, &metrics, pairs);
             let arms = figures::arms(run, &comparer);
             samples.extend(matrix::samples(run, load, &comparer, &compared.comparisons));
+            responses.push(scaling::responses(load, &comparer));
             LoadFindings {
                 load: load.name.clone(),
                 rate_intended: data.rate_intended,
@@ -164,9 +167,11 @@ fn compared(run: &Run) -> Findings {
     let (inert, misread) = inert::inert(run, &loads);
     let alone = alone::check(run, &loads, &mut tests);
     let complete = run.outcome() == Some(Outcome::Complete);
+    let limiters = limiter::find(run, &[]);
     let mut findings = Findings {
         alone,
-        limiters: limiter::find(run, &[]),
+        scaling: scaling::find(study, &responses, &limiters),
+        limiters,
         growth: limiter::grown(run),
         loads,
         complete,

@@ -415,11 +415,15 @@ impl Catalog {
     /// Returns the number of workers of a proxy with `settings`. `None` if it is no number (`auto`) or the catalog has
     /// no setting for it.
     pub fn workers(&self, proxy: ProxyKind, settings: &Settings) -> Option<u64> {
-        let id = self.rows(proxy).find_map(|rows| {
+        self.complete(proxy, settings).get(self.workers_id(proxy)?)?.parse().ok()
+    }
+
+    /// Returns the setting with the number of workers of a proxy; `None` if the catalog has none.
+    pub fn workers_id(&self, proxy: ProxyKind) -> Option<&str> {
+        self.rows(proxy).find_map(|rows| {
             let clients = rows.clients.as_ref().map(|clients| &clients.workers);
-            rows.workers.as_ref().or(clients).cloned()
-        })?;
-        self.complete(proxy, settings).get(&id)?.parse().ok()
+            rows.workers.as_ref().or(clients).map(String::as_str)
+        })
     }
 
     /// Returns the number of clients that a proxy with `settings` can serve at once. `None` if the catalog cannot tell.

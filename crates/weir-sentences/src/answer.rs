@@ -19,6 +19,7 @@ use crate::names::{capitalize, find_arm, join_names, metric_words};
 use crate::numbers::{self, ms};
 use crate::phases::{describe_changes, describe_fresh_arms};
 use crate::rests::describe_resting_arm;
+use crate::scaling;
 
 /// Maximum number of names that are listed; more are counted instead.
 const NAMES_LISTED: usize = 3;
@@ -26,11 +27,19 @@ const NAMES_LISTED: usize = 3;
 const CONNECTIONS_LIMIT: &str = "The connections were the limit, so this does not show how much the proxy carries; more \
                                  connections would.";
 
-/// Returns the answer, with a line for each load that gives the objective's metric, or for each capacity.
+/// Returns the answer, with a line for each growth with a factor, and one for each load that gives the objective's
+/// metric, or for each capacity.
 pub fn answer(study: &Study, findings: &Findings) -> String {
-    if let Some(capacity) = &findings.capacity {
-        return capacity::summary(capacity, &findings.limiters);
-    }
+    let growth = scaling::lead(findings);
+    let answer = match &findings.capacity {
+        Some(capacity) => capacity::summary(capacity, &findings.limiters),
+        None => compare(study, findings),
+    };
+    growth.into_iter().chain([answer]).collect::<Vec<_>>().join("\n")
+}
+
+/// Answers from the comparisons of arms.
+fn compare(study: &Study, findings: &Findings) -> String {
     let of_loads = describe_loads(study, findings);
     let between = if of_loads.contains('\n') { "\n" } else { " " };
     let misread = findings.misread.iter().map(describe_misread);

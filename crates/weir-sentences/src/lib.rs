@@ -24,6 +24,7 @@ mod ranking;
 mod rests;
 pub mod runs;
 pub mod size;
+pub mod scaling;
 mod surroundings;
 pub mod validity;
 

@@ -27,6 +27,7 @@ pub mod plane;
 pub mod pooled;
 pub mod prediction;
 pub mod relative;
+pub mod scaling;
 mod selection;
 pub mod share;
 pub mod signed_rank;

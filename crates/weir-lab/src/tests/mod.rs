@@ -11,6 +11,7 @@ mod going_on;
 mod hold_ups;
 mod measuring;
 mod promise;
+mod scaling;
 mod shared;
 mod turns;
 mod until;

@@ -221,7 +221,7 @@ pub(crate) struct Bar {
 }
 
 /// One of several small charts, each with its own axes. The vertical axis starts at 0.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Multiple {
     /// Name above the chart.
     pub(crate) name: String,
@@ -233,8 +233,12 @@ pub(crate) struct Multiple {
     pub(crate) across: ((f64, f64), (String, String)),
     /// Single points.
     pub(crate) dots: Vec<(f64, f64)>,
+    /// Intervals around points: position, and lower and upper end.
+    pub(crate) whiskers: Vec<(f64, (f64, f64))>,
     /// Points of a line.
     pub(crate) line: Vec<(f64, f64)>,
+    /// Band around the line: position, and lower and upper end.
+    pub(crate) around: Vec<(f64, (f64, f64))>,
     /// Position at which the slope changes, and the interval of that position.
     pub(crate) bend: Option<(f64, (f64, f64))>,
 }

@@ -138,6 +138,7 @@ fn chart(found: &GrowthFindings) -> Option<Block> {
         dots: one.points.clone(),
         line: line(one, found.rates),
         bend: one.bend.map(|bend| bend.at),
+        ..Multiple::default()
     });
     let multiples: Vec<Multiple> = multiples.collect();
     if multiples.is_empty() {

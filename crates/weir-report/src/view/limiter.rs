@@ -173,7 +173,7 @@ fn series(found: &LimiterFindings) -> Vec<Block> {
                 _ => Vec::new(),
             },
             line: one.points.clone(),
-            bend: None,
+            ..Multiple::default()
         }
     });
     let caption = "What was sampled in that time, from one sample to the next.";

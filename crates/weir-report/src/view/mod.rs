@@ -21,6 +21,7 @@ mod overall;
 mod pairs;
 mod phases;
 mod published;
+mod scaling;
 mod setup;
 mod summary;
 mod surroundings;
@@ -64,7 +65,7 @@ pub(crate) fn document(input: &ReportInput<'_>) -> Document {
 /// Returns all sections below the answer.
 fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     let study = &input.header.study;
-    let mut blocks = Vec::new();
+    let mut blocks = scaling::section(&input.findings.scaling);
     match &input.findings.capacity {
         Some(found) => blocks.extend(capacity::sections(input, found)),
         None => {

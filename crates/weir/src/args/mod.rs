@@ -17,6 +17,7 @@ mod load;
 mod patch;
 mod progress;
 mod size;
+mod scale;
 
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use compare::{CandidateArgs, CompareArgs};
@@ -29,6 +30,7 @@ pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
 pub(crate) use progress::{ProgressArgs, ProgressWord};
 pub(crate) use size::{SizeArgs, SizeFormat};
+pub(crate) use scale::ScaleArgs;
 
 /// An ingress performance lab in one binary.
 ///
@@ -61,6 +63,8 @@ pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     /// Run a study: compare settings of a real proxy, side by side.
     Run(Box<RunArgs>),
+    /// Run a study of one number (CPUs, workers, connections, sizes) and say how the rate grows with it.
+    Scale(Box<ScaleArgs>),
     /// Write the report of a run again, in any format.
     Report(ReportArgs),
     /// Say which machines a load needs, from runs that measured smaller ones.
@@ -110,6 +114,7 @@ impl Command {
             Command::Capacity(args) => &mut args.output,
             Command::Compare(args) => &mut args.output,
             Command::Run(args) => &mut args.output,
+            Command::Scale(args) => &mut args.run.output,
             Command::Report(args) => &mut args.output,
             Command::Size(args) => &mut args.output,
             _ => return self,

@@ -33,6 +33,7 @@ pub(crate) mod report;
 pub(crate) mod restore;
 mod rootless;
 mod run;
+mod scale;
 mod server;
 pub(crate) mod size;
 mod studies;
@@ -45,7 +46,11 @@ mod wait;
 pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
     if matches!(
         command,
-        Command::Run(_) | Command::Capacity(_) | Command::Compare(_) | Command::Agent
+        Command::Run(_)
+            | Command::Scale(_)
+            | Command::Capacity(_)
+            | Command::Compare(_)
+            | Command::Agent
     ) {
         weir_files::keep_to_oneself();
     }
@@ -74,6 +79,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Agent => agent::run(),
         Command::TryUserNamespace => rootless::attempt(),
         Command::Run(args) => run::run(*args),
+        Command::Scale(args) => scale::run(*args),
         Command::Report(args) => report::run(args),
         Command::Size(args) => size::run(&args),
         Command::Patch(args) => patch::run(&args),
@@ -91,6 +97,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
 fn needs_networks(command: &Command) -> bool {
     match command {
         Command::Run(args) => is_here(&args.lab),
+        Command::Scale(args) => is_here(&args.run.lab),
         Command::Capacity(args) => is_here(&args.lab),
         Command::Compare(args) => is_here(&args.lab),
         Command::Agent => true,

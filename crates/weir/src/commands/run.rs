@@ -33,6 +33,14 @@ use crate::progress::{Event, Nothing, Reporter};
 use crate::{signals, terminal};
 
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
+    run_checked(args, |_| Ok(()))
+}
+
+/// Runs a study that `is_fit` accepts.
+pub(super) fn run_checked(
+    args: RunArgs,
+    is_fit: fn(&Study) -> Result<(), Failure>,
+) -> Result<ExitCode, Failure> {
     let scale = parse_scale(args.scale.as_deref())?;
     if let Some(name) = &args.study {
         study::is_right_before_cluster(name, &args.lab, scale)?;
@@ -61,6 +69,7 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Failure> {
     };
     let machine = CheckContext { node_sysctls: args.lab.node_sysctls || args.check, ..machine };
     let mut read = study::read(name, &options.catalog, scale, &machine)?;
+    is_fit(&read.study)?;
     if args.lab.pods.on.is_some() {
         kube::can_be_sent_to(&read.study)?;
     }

@@ -24,6 +24,7 @@ mod run_refused;
 mod run_stopped;
 mod run_times;
 mod run_until;
+mod scale;
 mod screen;
 mod studies;
 mod taken;

@@ -56,6 +56,15 @@ fn draw(mut canvas: Canvas, one: &Multiple) -> String {
     }
     canvas.text("tick", (PLOT_X.0, SIZE.1 - 5.0), Anchor::Start, left);
     canvas.text("tick", (PLOT_X.1, SIZE.1 - 5.0), Anchor::End, right);
+    let ahead = one.around.iter().map(|(at, (low, _))| (*at, *low));
+    let back = one.around.iter().rev().map(|(at, (_, high))| (*at, *high));
+    let outline: Vec<(f64, f64)> = ahead.chain(back).filter(is_finite).collect();
+    if !outline.is_empty() {
+        canvas.path("band", &polyline(outline.iter().map(|point| to_pixels(point, &x, &y))));
+    }
+    for (at, (low, high)) in &one.whiskers {
+        canvas.line("axis", (x.at(*at), y.at(*low)), (x.at(*at), y.at(*high)));
+    }
     for (cx, cy) in one.dots.iter().filter(|at| is_finite(at)).map(|point| to_pixels(point, &x, &y))
     {
         let (cx, cy) = (Px(cx), Px(cy));
@@ -76,6 +85,8 @@ mod tests {
             unit: "CPUs".to_owned(),
             across: ((0.0, 10.0), ("0".to_owned(), "10/s".to_owned())),
             dots: dots.to_vec(),
+            whiskers: dots.iter().map(|(at, value)| (*at, (value * 0.9, value * 1.1))).collect(),
+            around: vec![(0.0, (0.0, 0.1)), (10.0, (3.0, 5.0))],
             line: vec![(0.0, 0.0), (5.0, 1.0), (10.0, 4.0)],
             bend,
         }
@@ -85,9 +96,11 @@ mod tests {
     fn values_a_line_and_its_bend_are_drawn_and_said() {
         let svg = multiples("m", &[one(&[(1.0, 0.2), (9.0, f64::NAN)], Some((5.0, (4.0, 6.0))))]);
         assert_eq!(svg.matches("<circle").count(), 1, "{svg}");
+        assert_eq!(svg.matches("class=\"axis\"").count(), 2, "{svg}");
         assert!(svg.contains("class=\"band\"") && svg.contains("<desc id=\"m-0-d\">it bends<"));
         assert!(svg.contains("CPU &lt;1&gt;") && !svg.contains("NaN"), "{svg}");
-        let straight = multiples("m", &[one(&[], None)]);
+        let bare = Multiple { around: Vec::new(), ..one(&[], None) };
+        let straight = multiples("m", &[bare]);
         assert!(!straight.contains("class=\"band\""));
     }
 

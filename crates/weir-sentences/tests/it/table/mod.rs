@@ -18,6 +18,7 @@ mod published;
 mod ranking;
 mod runs;
 mod size;
+mod scaling;
 mod surroundings;
 mod validity;
 
@@ -45,6 +46,7 @@ const SECTIONS: &[Section] = &[
     ("The evidence about a limiter", evidence::rows),
     ("Why a quantity is unknown", evidence::missing_rows),
     ("How resources grow with the load", growth::rows),
+    ("How a metric grows with a number", scaling::rows),
     ("Why an answer is not VALID", headline::rows),
     ("What speaks against a measurement", validity::rows),
     ("An examination by `weir doctor`", doctor::examination),
