@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weir_model::study::{ProxyKind, Until};
 
+mod advise;
 mod capacity;
 mod compare;
 mod doctor;
@@ -17,6 +18,7 @@ mod load;
 mod patch;
 mod progress;
 
+pub(crate) use advise::AdviseArgs;
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use compare::{CandidateArgs, CompareArgs};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Capacity(Box<CapacityArgs>),
     /// Compare two servers side by side: is the new one worse than the old one?
     Compare(Box<CompareArgs>),
+    /// Try published recommendations on a proxy: which help here, which do nothing, which harm?
+    Advise(Box<AdviseArgs>),
     /// Run a study: compare settings of a real proxy, side by side.
     Run(Box<RunArgs>),
     /// Write the report of a run again, in any format.
@@ -105,6 +109,7 @@ impl Command {
             Command::Load(args) => &mut args.output,
             Command::Capacity(args) => &mut args.output,
             Command::Compare(args) => &mut args.output,
+            Command::Advise(args) => &mut args.output,
             Command::Run(args) => &mut args.output,
             Command::Report(args) => &mut args.output,
             _ => return self,

@@ -1,0 +1,182 @@
+//! Runs the studies that try recommendations, one after the other, and judges what they found.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use weir_advice::{
+    AdviceFinding, AdviceFindings, ArmResult, Standing, TrialRun, Untried, judge,
+};
+use weir_analysis::findings::Findings;
+use weir_hosts::Options;
+use weir_model::record::Outcome;
+use weir_record::{HEADER_FILE, Run};
+
+use super::plan::{Plan, PlannedStudy, Work};
+use crate::args::ProgressArgs;
+use crate::commands::{report, run, time};
+use crate::failure::Failure;
+use crate::progress::Reporter;
+use crate::terminal;
+
+/// A run with its findings, or the reason why there is none.
+enum TrialEnd {
+    Measured(Box<(Run, Findings)>),
+    Refused(String),
+    /// The user stopped it before anything was measured.
+    Stopped,
+}
+
+/// Runs all studies, and returns what was found, and whether the user has stopped it.
+pub(super) fn carry_out(
+    folder: &Path,
+    mut plan: Plan,
+    work: Work,
+    options: &Options,
+    progress: &ProgressArgs,
+) -> Result<(AdviceFindings, bool), Failure> {
+    let is_quiet = progress.is_quiet();
+    plan.write(folder)?;
+    let mut ends: Vec<TrialEnd> = Vec::new();
+    let mut left = work.budget.saturating_sub(Duration::from_secs_f64(plan.took_s));
+    let count = work.studies.len();
+    for (index, planned) in work.studies.iter().enumerate() {
+        if is_stopped(options) {
+            ends.push(TrialEnd::Stopped);
+            continue;
+        }
+        let budget = share(left, planned, &work.studies[index..]);
+        if !is_quiet {
+            terminal::tell(&format!(
+                "weir: run {} of {count}: {}, {}, {} changes\n",
+                index + 1,
+                planned.trial.kind.name(),
+                planned.title,
+                planned.trial.arms.len()
+            ));
+        }
+        let begun = Instant::now();
+        ends.push(run_study(folder, planned, budget, options, progress)?);
+        left = left.saturating_sub(begun.elapsed());
+        plan.took_s += begun.elapsed().as_secs_f64();
+        plan.write(folder)?;
+    }
+    let found = conclude(folder, &plan, &work, &ends);
+    Ok((found, is_stopped(options)))
+}
+
+fn is_stopped(options: &Options) -> bool {
+    options.stop.load(Ordering::Relaxed)
+}
+
+/// Returns the share of a study in the time that is left: by what studies usually take, and no less than each needs.
+fn share(left: Duration, planned: &PlannedStudy, remaining: &[PlannedStudy]) -> Duration {
+    let needed: Duration = remaining.iter().map(|planned| planned.least).sum();
+    let usual: Duration = remaining.iter().map(|planned| planned.usual).sum();
+    let spare = left.saturating_sub(needed);
+    planned.least + spare.mul_f64(planned.usual.as_secs_f64() / usual.as_secs_f64())
+}
+
+/// Runs a study, goes on with an interrupted run of it, or reads one that is complete.
+fn run_study(
+    folder: &Path,
+    planned: &PlannedStudy,
+    budget: Duration,
+    options: &Options,
+    progress: &ProgressArgs,
+) -> Result<TrialEnd, Failure> {
+    let folder = folder.join(&planned.trial.name);
+    let options = Options { folder: folder.clone(), ..options.clone() };
+    let is_begun = folder.join(HEADER_FILE).exists();
+    let is_complete =
+        is_begun && report::read(&folder)?.outcome() == Some(Outcome::Complete);
+    if !is_complete {
+        let mut read = planned.read.clone();
+        read.study.budget = Some(budget);
+        time::fit(&mut read.study, false)?;
+        let reporter = Reporter::shown(progress.word())?;
+        let begun = (!is_begun).then_some(&read);
+        if let Err(error) = run::carry_out(&options, begun, reporter)
+            && !folder.join(HEADER_FILE).exists()
+        {
+            return Ok(if is_stopped(&options) {
+                TrialEnd::Stopped
+            } else {
+                TrialEnd::Refused(error.to_string())
+            });
+        }
+    }
+    let run = report::read(&folder)?;
+    let findings = weir_analysis::analyze(&run);
+    report::keep_both(&run, &findings)?;
+    Ok(TrialEnd::Measured(Box::new((run, findings))))
+}
+
+/// Judges each recommendation by the run that tried it.
+fn conclude(folder: &Path, plan: &Plan, work: &Work, ends: &[TrialEnd]) -> AdviceFindings {
+    let mut runs = Vec::new();
+    let mut by_id: BTreeMap<&str, AdviceFinding> = BTreeMap::new();
+    for (planned, end) in work.studies.iter().zip(ends) {
+        if let TrialEnd::Measured(measured) = end {
+            runs.push(describe_run(folder, planned, &measured.1));
+        }
+        for arm in &planned.trial.arms {
+            let of_arm = work.recommendations.iter().filter(|(one, _)| arm.ids.contains(&one.id));
+            for (advice, _) in of_arm {
+                let mut found = match end {
+                    TrialEnd::Measured(measured) => {
+                        let (run, findings) = &**measured;
+                        let result = ArmResult::read(run, findings, &arm.name, advice.metric);
+                        judge(advice, &Standing::Applies, Some(&result), &work.installed)
+                    }
+                    TrialEnd::Refused(why) => {
+                        let untried = Standing::Untried(Untried::Refused(why.clone()));
+                        judge(advice, &untried, None, &work.installed)
+                    }
+                    TrialEnd::Stopped => {
+                        let untried = Standing::Untried(Untried::NotReached);
+                        judge(advice, &untried, None, &work.installed)
+                    }
+                };
+                if matches!(end, TrialEnd::Measured(_)) {
+                    found.arm = Some((runs.len() - 1, arm.name.clone()));
+                }
+                by_id.insert(&advice.id, found);
+            }
+        }
+    }
+    let found = work.recommendations.iter().map(|(advice, standing)| {
+        let tried = by_id.remove(&*advice.id);
+        tried.unwrap_or_else(|| judge(advice, standing, None, &work.installed))
+    });
+    let is_complete = |end: &TrialEnd| match end {
+        TrialEnd::Measured(measured) => measured.1.complete,
+        TrialEnd::Refused(_) => true,
+        TrialEnd::Stopped => false,
+    };
+    AdviceFindings {
+        started_at: plan.started_at.clone(),
+        took_s: plan.took_s,
+        cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
+        kernel: work.installed.kernel.clone(),
+        programs: work.installed.programs.clone(),
+        configuration: plan.configuration.as_ref().map(|file| file.display().to_string()),
+        complete: ends.iter().all(is_complete),
+        found: found.collect(),
+        runs,
+    }
+}
+
+fn describe_run(folder: &Path, planned: &PlannedStudy, findings: &Findings) -> TrialRun {
+    let unchanged = planned.read.study.arms.first().map_or("", |arm| &arm.name);
+    let limiter = findings.limiters.iter().find(|found| found.arm == unchanged);
+    TrialRun {
+        name: planned.trial.name.clone(),
+        folder: folder.join(&planned.trial.name).display().to_string(),
+        title: planned.title.clone(),
+        limiter: limiter
+            .and_then(|found| found.judgement.findings.first())
+            .map(|finding| finding.limiter.clone()),
+    }
+}
