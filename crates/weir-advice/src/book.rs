@@ -92,7 +92,9 @@ impl Situation {
     /// Returns true if the load can be sent to a user's own configuration of a reverse proxy.
     pub fn suits_any_configuration(&self) -> bool {
         let needs = ["tls", "size"];
-        self.file.is_none() && self.origin.is_none() && !needs.iter().any(|key| self.load.contains_key(*key))
+        self.file.is_none()
+            && self.origin.is_none()
+            && !needs.iter().any(|key| self.load.contains_key(*key))
     }
 }
 
@@ -231,9 +233,9 @@ impl Book {
         for (name, text) in files {
             let file: File = parse((name, text))?;
             for row in file.recommendations {
-                let added = book.complete(row, file.about, file.with).map_err(|what| {
-                    BookError { file: (*name).to_owned(), what }
-                })?;
+                let added = book
+                    .complete(row, file.about, file.with)
+                    .map_err(|what| BookError { file: (*name).to_owned(), what })?;
                 book.recommendations.push(added);
             }
         }

@@ -18,7 +18,7 @@ mod judge;
 mod standing;
 mod trials;
 
-pub use book::{About, BookError, Book, Obsolete, Recommendation, Situation, Source};
+pub use book::{About, Book, BookError, Obsolete, Recommendation, Situation, Source};
 pub use findings::{
     AdviceFinding, AdviceFindings, AdviceVerdict, Because, InForce, TrialRun, Untried,
 };

@@ -40,7 +40,9 @@ impl Installed {
     pub fn is_obsolete(&self, advice: &Recommendation) -> bool {
         let version = match advice.about {
             About::Kernel => Some(&*self.kernel),
-            About::Proxy(kind) => self.programs.get(&kind).and_then(|program| program.rsplit('/').next()),
+            About::Proxy(kind) => {
+                self.programs.get(&kind).and_then(|program| program.rsplit('/').next())
+            }
         };
         let since = advice.obsolete.as_ref().map(|obsolete| &*obsolete.since);
         version.zip(since).is_some_and(|(version, since)| is_version_at_least(version, since))

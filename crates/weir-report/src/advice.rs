@@ -3,8 +3,8 @@
 use weir_advice::{AdviceFinding, AdviceFindings, AdviceVerdict, Recommendation, Standing};
 use weir_model::record::Validity;
 use weir_sentences::advice::{
-    describe_advice, describe_advised_changes, describe_in_force, describe_standing, explain_advice,
-    name_advice_verdict, name_subject,
+    describe_advice, describe_advised_changes, describe_in_force, describe_standing,
+    explain_advice, name_advice_verdict, name_subject,
 };
 use weir_sentences::limiter::limiter_name;
 
@@ -52,6 +52,7 @@ fn list(all: &[(Recommendation, Standing)]) -> Document {
     let rows = all.iter().map(|(advice, standing)| {
         let cells = [
             describe_standing(standing),
+            name_source(advice),
             describe_advised_changes(advice),
             advice.claim.clone(),
             describe_source(advice),
@@ -60,9 +61,10 @@ fn list(all: &[(Recommendation, Standing)]) -> Document {
     });
     let columns = vec![
         Column::left("applies here"),
+        Column::left("source").only(Outputs::TERMINALS),
         Column::left("what").below(),
         Column::left("claim").below(),
-        Column::left("source").below(),
+        Column::left("source").only(Outputs::FILES),
     ];
     let table = Table::new(Kind::Prose, "Published recommendations", "recommendation")
         .columns(columns)
@@ -79,6 +81,12 @@ fn list(all: &[(Recommendation, Standing)]) -> Document {
         ],
         ..Document::default()
     }
+}
+
+/// Names a source: `D, Project Contour`.
+fn name_source(advice: &Recommendation) -> String {
+    let study = advice.study.map(|letter| format!("{letter}, ")).unwrap_or_default();
+    format!("{study}{}", advice.source.author)
 }
 
 /// Describes a source: `Project Contour, contour-perf`, with its date and address.
@@ -135,16 +143,12 @@ fn findings(found: &AdviceFindings, commands: &[(String, String)]) -> Document {
 fn results(found: &AdviceFindings) -> Table {
     let rows = found.found.iter().map(|one| {
         let ratio = match (one.ratio, one.interval) {
-            (Some(ratio), Some((low, high))) => format!(
-                "{} ({}–{})",
-                number::ratio(ratio),
-                number::ratio(low),
-                number::ratio(high)
-            ),
+            (Some(ratio), Some((low, high))) => {
+                format!("{} ({}–{})", number::ratio(ratio), number::ratio(low), number::ratio(high))
+            }
             _ => number::NONE.to_owned(),
         };
-        let verdict =
-            Text::of(Role::Tone(tone(one.verdict)), name_advice_verdict(one.verdict));
+        let verdict = Text::of(Role::Tone(tone(one.verdict)), name_advice_verdict(one.verdict));
         let cells = [
             Cell { text: verdict, ..Cell::default() },
             Cell::from(ratio),
@@ -203,7 +207,10 @@ fn describe_recommendation(one: &AdviceFinding) -> [Block; 2] {
         ("known harm", advice.harmful_because.clone().unwrap_or_default()),
     ];
     facts.extend(
-        optional.into_iter().filter(|(_, text)| !text.is_empty()).map(|(name, text)| fact(name, text)),
+        optional
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(name, text)| fact(name, text)),
     );
     [Block::Heading(Heading::part(heading)), Block::Facts(facts)]
 }

@@ -74,7 +74,8 @@ pub fn describe_published_effect(advice: &Recommendation) -> String {
 /// Describes the levels that were read back: `backlog 511 → 4096`; empty if none was.
 pub fn describe_in_force(found: &AdviceFinding) -> String {
     let unknown = || "?".to_owned();
-    let levels = found.in_force.iter().filter(|level| level.before.is_some() || level.after.is_some());
+    let levels =
+        found.in_force.iter().filter(|level| level.before.is_some() || level.after.is_some());
     let levels = levels.map(|level| {
         let [before, after] =
             [&level.before, &level.after].map(|level| level.clone().unwrap_or_else(unknown));
@@ -133,7 +134,8 @@ pub fn explain_untried(why: &Untried) -> String {
         }
         Untried::Kubernetes => "it changes pods of a Kubernetes cluster".to_owned(),
         Untried::Network => {
-            "it needs a network card or a long path; loopback has nothing for it to act on".to_owned()
+            "it needs a network card or a long path; loopback has nothing for it to act on"
+                .to_owned()
         }
         Untried::Load => "its load needs a configuration of weir's own".to_owned(),
         Untried::Refused(why) => format!("refused: {why}"),

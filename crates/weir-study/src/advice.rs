@@ -60,8 +60,11 @@ impl AdviceStudy<'_> {
             blocks["slice"] = json!(slice);
             blocks["at-least"] = json!(6);
         }
-        let question =
-            format!("What do published recommendations bring {}: {}?", self.kind.title(), self.title);
+        let question = format!(
+            "What do published recommendations bring {}: {}?",
+            self.kind.title(),
+            self.title
+        );
         let mut sections = vec![
             ("weir", json!(1)),
             ("name", json!(format!("advice-{}", self.name))),
@@ -104,9 +107,9 @@ impl AdviceStudy<'_> {
         load.insert("duration".to_owned(), json!(format!("{}s", self.length.as_secs())));
         if let Some(own) = self.configuration {
             let named = [("host", own.host), ("path", own.path)];
-            load.extend(named.into_iter().filter_map(|(key, value)| {
-                Some((key.to_owned(), json!(value?)))
-            }));
+            load.extend(
+                named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))),
+            );
         }
         Value::Object(load)
     }

@@ -8,11 +8,13 @@ use weir_model::study::ProxyKind;
 use super::{ProgressArgs, ReportFormat, proxy_name};
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Without WHAT, the recommendations are listed with the reason if one cannot be tried here.
+#[command(
+    after_help = "Without WHAT, the recommendations are listed with the reason if one cannot be tried here.
 
 Exit codes: 0 done, 1 failed, 2 bad input (nothing was measured), 130 interrupted: what is known is printed, and --resume goes on.
 
-docs/advise.md explains the verdicts, and has the table of one machine.")]
+docs/advise.md explains the verdicts, and has the table of one machine."
+)]
 pub(crate) struct AdviseArgs {
     /// What to try: letters of the published studies (A, A..E), names of recommendations, and the main file of a
     /// configuration of your own, on a copy of which they are tried; repeatable, or separated by commas

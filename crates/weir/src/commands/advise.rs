@@ -146,11 +146,9 @@ fn as_json(document: &impl Serialize) -> Result<String, Failure> {
 fn show(args: &AdviseArgs, found: &AdviceFindings) -> Result<(), Failure> {
     let text = match args.format {
         Some(ReportFormat::Json) => as_json(&Document { format: FORMAT, findings: found })?,
-        format => draw(
-            Advice::Findings(found, &list_commands(found)),
-            format,
-            args.output.is_none(),
-        ),
+        format => {
+            draw(Advice::Findings(found, &list_commands(found)), format, args.output.is_none())
+        }
     };
     deliver(&text, args.output.as_deref())
 }
@@ -164,8 +162,9 @@ fn keep(folder: &Path, found: &AdviceFindings) -> Result<(), Failure> {
         [("advice.html", advice.html()), ("advice.md", advice.markdown()), ("advice.json", json)]
     {
         let path = folder.join(name);
-        weir_files::replace(&path, text.as_bytes())
-            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
+        weir_files::replace(&path, text.as_bytes()).map_err(|error| {
+            Failure::failed(format!("cannot write {}: {error}", path.display()))
+        })?;
     }
     let page = folder.join("advice.html");
     terminal::tell(&format!("Report: {}\n", page.display()));
@@ -178,9 +177,10 @@ fn list_commands(found: &AdviceFindings) -> Vec<(String, String)> {
     if found.configuration.is_none() {
         return Vec::new();
     }
-    let confirmed = found.found.iter().filter(|one| {
-        matches!(one.verdict, AdviceVerdict::Confirmed | AdviceVerdict::Smaller)
-    });
+    let confirmed = found
+        .found
+        .iter()
+        .filter(|one| matches!(one.verdict, AdviceVerdict::Confirmed | AdviceVerdict::Smaller));
     confirmed
         .filter_map(|one| {
             let (run, arm) = one.arm.as_ref()?;

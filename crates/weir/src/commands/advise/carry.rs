@@ -5,9 +5,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use weir_advice::{
-    AdviceFinding, AdviceFindings, ArmResult, Standing, TrialRun, Untried, judge,
-};
+use weir_advice::{AdviceFinding, AdviceFindings, ArmResult, Standing, TrialRun, Untried, judge};
 use weir_analysis::findings::Findings;
 use weir_hosts::Options;
 use weir_model::record::Outcome;
@@ -18,12 +16,18 @@ use crate::args::ProgressArgs;
 use crate::commands::{report, run, time};
 use crate::failure::Failure;
 use crate::progress::Reporter;
+use crate::progress::phrases::whole_seconds;
 use crate::terminal;
 
 /// A run with its findings, or the reason why there is none.
 enum TrialEnd {
     Measured(Box<(Run, Findings)>),
     Refused(String),
+    /// An arm broke the run.
+    Broken {
+        arm: String,
+        why: String,
+    },
     /// The user stopped it before anything was measured.
     Stopped,
 }
@@ -32,7 +36,7 @@ enum TrialEnd {
 pub(super) fn carry_out(
     folder: &Path,
     mut plan: Plan,
-    work: Work,
+    mut work: Work,
     options: &Options,
     progress: &ProgressArgs,
 ) -> Result<(AdviceFindings, bool), Failure> {
@@ -41,23 +45,25 @@ pub(super) fn carry_out(
     let mut ends: Vec<TrialEnd> = Vec::new();
     let mut left = work.budget.saturating_sub(Duration::from_secs_f64(plan.took_s));
     let count = work.studies.len();
-    for (index, planned) in work.studies.iter().enumerate() {
+    for index in 0..count {
         if is_stopped(options) {
             ends.push(TrialEnd::Stopped);
             continue;
         }
-        let budget = share(left, planned, &work.studies[index..]);
+        let budget = share(left, &work.studies[index..]);
+        let planned = &mut work.studies[index];
         if !is_quiet {
             terminal::tell(&format!(
-                "weir: run {} of {count}: {}, {}, {} changes\n",
+                "weir: run {} of {count}: {}, {}; changes: {}; up to {}\n",
                 index + 1,
                 planned.trial.kind.name(),
                 planned.title,
-                planned.trial.arms.len()
+                planned.trial.arms.len(),
+                weir_report::number::length(whole_seconds(budget))
             ));
         }
         let begun = Instant::now();
-        ends.push(run_study(folder, planned, budget, options, progress)?);
+        ends.push(run_without_broken(folder, &mut plan, (planned, budget), options, progress)?);
         left = left.saturating_sub(begun.elapsed());
         plan.took_s += begun.elapsed().as_secs_f64();
         plan.write(folder)?;
@@ -70,12 +76,49 @@ fn is_stopped(options: &Options) -> bool {
     options.stop.load(Ordering::Relaxed)
 }
 
-/// Returns the share of a study in the time that is left: by what studies usually take, and no less than each needs.
-fn share(left: Duration, planned: &PlannedStudy, remaining: &[PlannedStudy]) -> Duration {
+/// Returns the share of the first of the remaining studies in the time that is left: by what studies usually take, and no less than each needs.
+fn share(left: Duration, remaining: &[PlannedStudy]) -> Duration {
+    let Some(planned) = remaining.first() else {
+        return left;
+    };
     let needed: Duration = remaining.iter().map(|planned| planned.least).sum();
     let usual: Duration = remaining.iter().map(|planned| planned.usual).sum();
     let spare = left.saturating_sub(needed);
     planned.least + spare.mul_f64(planned.usual.as_secs_f64() / usual.as_secs_f64())
+}
+
+/// Runs a study, and again without an arm that broke it.
+fn run_without_broken(
+    folder: &Path,
+    plan: &mut Plan,
+    (planned, budget): (&mut PlannedStudy, Duration),
+    options: &Options,
+    progress: &ProgressArgs,
+) -> Result<TrialEnd, Failure> {
+    loop {
+        let (arm, why) = match run_study(folder, planned, budget, options, progress)? {
+            TrialEnd::Broken { arm, why } => (arm, why),
+            end => return Ok(end),
+        };
+        terminal::tell(&format!("weir: without {arm}: {why}\n"));
+        let mut trial = planned.trial.clone();
+        for broken in trial.arms.iter().filter(|one| one.name == arm) {
+            plan.broken.extend(broken.ids.iter().map(|id| (id.clone(), why.clone())));
+        }
+        trial.arms.retain(|one| one.name != arm);
+        plan.write(folder)?;
+        let begun = folder.join(&trial.name);
+        let aside = folder.join(format!("{}-with-{arm}", trial.name));
+        if begun.exists() {
+            std::fs::rename(&begun, &aside).map_err(|error| {
+                Failure::failed(format!("cannot rename {}: {error}", begun.display()))
+            })?;
+        }
+        if trial.arms.is_empty() {
+            return Ok(TrialEnd::Refused(why));
+        }
+        *planned = plan.plan_study(trial, options)?;
+    }
 }
 
 /// Runs a study, goes on with an interrupted run of it, or reads one that is complete.
@@ -89,22 +132,28 @@ fn run_study(
     let folder = folder.join(&planned.trial.name);
     let options = Options { folder: folder.clone(), ..options.clone() };
     let is_begun = folder.join(HEADER_FILE).exists();
-    let is_complete =
-        is_begun && report::read(&folder)?.outcome() == Some(Outcome::Complete);
+    let is_complete = is_begun && report::read(&folder)?.outcome() == Some(Outcome::Complete);
     if !is_complete {
         let mut read = planned.read.clone();
         read.study.budget = Some(budget);
         time::fit(&mut read.study, false)?;
         let reporter = Reporter::shown(progress.word())?;
         let begun = (!is_begun).then_some(&read);
-        if let Err(error) = run::carry_out(&options, begun, reporter)
-            && !folder.join(HEADER_FILE).exists()
-        {
-            return Ok(if is_stopped(&options) {
-                TrialEnd::Stopped
-            } else {
-                TrialEnd::Refused(error.to_string())
-            });
+        match run::carry_out(&options, begun, reporter) {
+            Err(_) if is_stopped(&options) && !folder.join(HEADER_FILE).exists() => {
+                return Ok(TrialEnd::Stopped);
+            }
+            // What goes wrong with one run does not take the others away.
+            Err(error) if !is_stopped(&options) => {
+                let changes = &planned.trial.arms;
+                let broken = error.broken_arm().filter(|arm| changes.iter().any(|one| one.name == *arm));
+                let why = error.to_string();
+                return Ok(match broken {
+                    Some(arm) => TrialEnd::Broken { arm: arm.to_owned(), why },
+                    None => TrialEnd::Refused(why),
+                });
+            }
+            _ => {}
         }
     }
     let run = report::read(&folder)?;
@@ -130,7 +179,7 @@ fn conclude(folder: &Path, plan: &Plan, work: &Work, ends: &[TrialEnd]) -> Advic
                         let result = ArmResult::read(run, findings, &arm.name, advice.metric);
                         judge(advice, &Standing::Applies, Some(&result), &work.installed)
                     }
-                    TrialEnd::Refused(why) => {
+                    TrialEnd::Refused(why) | TrialEnd::Broken { why, .. } => {
                         let untried = Standing::Untried(Untried::Refused(why.clone()));
                         judge(advice, &untried, None, &work.installed)
                     }
@@ -148,11 +197,14 @@ fn conclude(folder: &Path, plan: &Plan, work: &Work, ends: &[TrialEnd]) -> Advic
     }
     let found = work.recommendations.iter().map(|(advice, standing)| {
         let tried = by_id.remove(&*advice.id);
+        let broken = plan.broken.get(&advice.id).cloned();
+        let refused = broken.map(|why| Standing::Untried(Untried::Refused(why)));
+        let standing = refused.as_ref().unwrap_or(standing);
         tried.unwrap_or_else(|| judge(advice, standing, None, &work.installed))
     });
     let is_complete = |end: &TrialEnd| match end {
         TrialEnd::Measured(measured) => measured.1.complete,
-        TrialEnd::Refused(_) => true,
+        TrialEnd::Refused(_) | TrialEnd::Broken { .. } => true,
         TrialEnd::Stopped => false,
     };
     AdviceFindings {

@@ -23,6 +23,8 @@ const FORMAT: &str = "weir-advice-plan/1";
 /// Time for a run, and for each of its arms, without a budget.
 const EACH_RUN: Duration = Duration::from_secs(45);
 const EACH_ARM: Duration = Duration::from_secs(30);
+/// Time for each arm under a load whose slices are long.
+const EACH_ARM_IN_SLICES: Duration = Duration::from_secs(60);
 
 /// What was asked for: with the recommendations of this weir, it makes the same studies again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -43,6 +45,9 @@ pub(super) struct Plan {
     path: Option<String>,
     budget: Option<Duration>,
     pub(super) allows_host_settings: bool,
+    /// Recommendations that broke the proxy, each with the error.
+    #[serde(default)]
+    pub(super) broken: BTreeMap<String, String>,
 }
 
 /// Recommendations with their standing, and the studies that try those that can be tried.
@@ -89,6 +94,7 @@ impl Plan {
             path: args.path.clone(),
             budget: args.budget.as_deref().map(time::budget).transpose()?,
             allows_host_settings: args.allow_host_settings,
+            broken: BTreeMap::new(),
         })
     }
 
@@ -104,7 +110,10 @@ impl Plan {
             Failure::input(format!("{} is no plan of recommendations: {error}", path.display()))
         })?;
         if plan.format != FORMAT {
-            return Err(Failure::input(format!("{} is of another version of weir", path.display())));
+            return Err(Failure::input(format!(
+                "{} is of another version of weir",
+                path.display()
+            )));
         }
         Ok(plan)
     }
@@ -123,20 +132,21 @@ impl Plan {
     /// # Errors
     /// Nothing can be tried, or the budget is too short.
     pub(super) fn compose(&self, options: &Options) -> Result<Work, Failure> {
-        let installed =
-            find_installed(options.allow_host_settings, self.configuration.is_some());
-        let machine = study::context();
+        let installed = find_installed(options.allow_host_settings, self.configuration.is_some());
         let all = Book::builtin().recommendations.iter();
         let mut recommendations: Vec<(Recommendation, Standing)> = all
             .filter(|advice| self.ids.contains(&advice.id))
             .map(|advice| {
                 let proxy = self.kind.unwrap_or(advice.proxy);
                 let advice = Recommendation { proxy, ..advice.clone() };
-                let standing = standing(&advice, &options.catalog, &installed);
+                let standing = match self.broken.get(&advice.id) {
+                    Some(why) => Standing::Untried(Untried::Refused(why.clone())),
+                    None => standing(&advice, &options.catalog, &installed),
+                };
                 (advice, standing)
             })
             .collect();
-        self.check_arms(&mut recommendations, options, &machine);
+        self.check_arms(&mut recommendations, options, &study::context());
         let tried: Vec<&Recommendation> = recommendations
             .iter()
             .filter(|(_, standing)| *standing == Standing::Applies)
@@ -147,7 +157,7 @@ impl Plan {
         }
         let studies = trials(&tried, &options.catalog)
             .into_iter()
-            .map(|trial| self.plan_study(trial, options, &machine))
+            .map(|trial| self.plan_study(trial, options))
             .collect::<Result<Vec<_>, _>>()?;
         let budget = self.find_budget(&studies)?;
         Ok(Work { installed, recommendations, studies, budget })
@@ -199,23 +209,23 @@ impl Plan {
             load: &situation.load,
             slice: situation.slice.as_deref(),
             metric: situation.metric,
-            length: EACH_ARM * (arms.len() as u32 + 2),
+            length: (arms.len() as u32 + 2)
+                * if situation.slice.is_some() { EACH_ARM_IN_SLICES } else { EACH_ARM },
             arms,
         }
         .text()
     }
 
-    fn plan_study(
+    /// Makes the study of a trial.
+    pub(super) fn plan_study(
         &self,
         trial: Trial,
         options: &Options,
-        machine: &CheckContext,
     ) -> Result<PlannedStudy, Failure> {
         let arms: Vec<(&str, &Settings)> =
             trial.arms.iter().map(|arm| (&*arm.name, &arm.settings)).collect();
         let text = self.text(&trial.name, (trial.kind, &trial.load), arms);
-        let study =
-            study::read_text(&text, "study.yaml", &options.catalog, Scale::ONE, machine)?;
+        let study = study::read_text(&text, "study.yaml", &options.catalog, Scale::ONE, &study::context())?;
         if self.configuration.is_some() {
             weir_hosts::asked::asked(&study, options)
                 .map_err(|error| Failure::of_run(error, None))?;

@@ -24,7 +24,9 @@ pub(super) fn read(args: &AdviseArgs) -> Result<Selection, Failure> {
     for word in &args.what {
         if is_path(word) {
             if file.replace(PathBuf::from(word)).is_some() {
-                return Err(Failure::input("two files: recommendations are tried on one configuration"));
+                return Err(Failure::input(
+                    "two files: recommendations are tried on one configuration",
+                ));
             }
             continue;
         }
@@ -69,9 +71,8 @@ fn find_named<'b>(word: &str, book: &'b Book) -> Option<Vec<&'b str>> {
     let (first, last) = word.split_once("..").unwrap_or((word, word));
     let [first, last] = [first, last].map(|letter| letter.parse::<char>().ok());
     let letters = first?..=last?;
-    let of_studies = all.iter().filter(|advice| {
-        advice.study.is_some_and(|letter| letters.contains(&letter))
-    });
+    let of_studies =
+        all.iter().filter(|advice| advice.study.is_some_and(|letter| letters.contains(&letter)));
     let ids: Vec<&str> = of_studies.map(|advice| &*advice.id).collect();
     (!ids.is_empty()).then_some(ids)
 }
@@ -98,8 +99,11 @@ fn find_kind(args: &AdviseArgs, file: &Path) -> Result<ProxyKind, Failure> {
         .filter_map(Path::file_name)
         .find_map(|name| weir_proxies::kind_by_name(&name.to_string_lossy()));
     args.proxy.or(named).ok_or_else(|| {
-        Failure::input(format!("which proxy does {} configure? Its name does not say", file.display()))
-            .hint("give --proxy nginx, or another one")
+        Failure::input(format!(
+            "which proxy does {} configure? Its name does not say",
+            file.display()
+        ))
+        .hint("give --proxy nginx, or another one")
     })
 }
 
