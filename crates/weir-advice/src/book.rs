@@ -175,7 +175,7 @@ pub struct Recommendation {
     pub load: String,
     /// Metric that it claims to improve.
     pub metric: Metric,
-    /// How it works, in a sentence or two.
+    /// Mechanism, in a sentence or two.
     pub mechanism: String,
     /// Reason why a single host cannot show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -248,14 +248,15 @@ impl Book {
         if self.recommendations.iter().any(|other| other.id == *id) {
             return Err(format!("{id} is there twice"));
         }
-        let found = self.sources.get(source);
-        let source = found.ok_or_else(|| format!("{id}: there is no source {source}"))?.clone();
-        let found = self.situations.get(load);
-        let metric = found.ok_or_else(|| format!("{id}: there is no load {load}"))?.metric;
+        let publication = self.sources.get(source);
+        let publication =
+            publication.ok_or_else(|| format!("{id}: there is no source {source}"))?.clone();
+        let situation = self.situations.get(load);
+        let metric = situation.ok_or_else(|| format!("{id}: there is no load {load}"))?.metric;
         Ok(Recommendation {
             about,
             proxy,
-            source,
+            source: publication,
             metric,
             id: row.id,
             study: row.study,

@@ -1,7 +1,5 @@
 //! Verdicts on recommendations.
 
-use std::collections::BTreeMap;
-
 use weir_analysis::findings::{Comparison, Findings, Verdict};
 use weir_model::record::{Inert, ProxyRecord, Record};
 use weir_model::study::Metric;
@@ -31,31 +29,34 @@ impl ArmResult {
             .filter(|load| load.is_usable())
             .find_map(|load| load.comparison(arm, metric).cloned());
         let inert = findings.inert.iter().find(|inert| inert.arm == arm && inert.whole);
-        let proxies: BTreeMap<&str, &ProxyRecord> = run
-            .records
-            .iter()
-            .filter_map(|record| match record {
-                Record::Proxy(proxy) => Some((&*proxy.arm, proxy)),
-                _ => None,
-            })
-            .collect();
-        let arms = &run.header.study.arms;
-        let changed = arms.iter().find(|one| one.name == arm);
-        let in_force = changed.map_or_else(Vec::new, |changed| {
-            let read = |arm: &str, id: &str| proxies.get(arm)?.effective.get(id).cloned();
-            let levels = changed.changes.keys().map(|id| InForce {
-                before: read(&arms[changed.against].name, id),
-                after: read(arm, id),
-                id: id.clone(),
-            });
-            levels.collect()
-        });
         ArmResult {
             comparison,
             inert: inert.map_or_else(Vec::new, |inert| inert.levels.clone()),
-            in_force,
+            in_force: read_levels(run, arm),
         }
     }
+}
+
+/// Returns the levels in force of what an arm changes, without and with the change.
+fn read_levels(run: &Run, arm: &str) -> Vec<InForce> {
+    let arms = &run.header.study.arms;
+    let Some(changed) = arms.iter().find(|one| one.name == arm) else {
+        return Vec::new();
+    };
+    let [before, after] = [&*arms[changed.against].name, arm].map(|arm| find_proxy(run, arm));
+    let levels = changed.changes.keys().map(|id| {
+        let [before, after] = [before, after].map(|proxy| proxy?.effective.get(id).cloned());
+        InForce { id: id.clone(), before, after }
+    });
+    levels.collect()
+}
+
+/// Returns the last record of an arm's proxy.
+fn find_proxy<'r>(run: &'r Run, arm: &str) -> Option<&'r ProxyRecord> {
+    run.records.iter().rev().find_map(|record| match record {
+        Record::Proxy(proxy) if proxy.arm == arm => Some(&**proxy),
+        _ => None,
+    })
 }
 
 /// Judges a recommendation by its standing and, if it was tried, by the result of its arm.

@@ -1,4 +1,4 @@
-//! Whether a recommendation can be tried on a host.
+//! Reasons why a recommendation cannot be tried on a host.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use weir_parameters::{Catalog, Scope, is_version_at_least};
 use crate::book::{About, Book, Recommendation};
 use crate::findings::Untried;
 
-/// What recommendations depend on.
+/// Properties of a host that recommendations depend on.
 #[derive(Debug, Clone, Default)]
 pub struct Installed {
     /// Program and version of each proxy that is installed: `nginx/1.22.1`.
@@ -22,7 +22,7 @@ pub struct Installed {
     pub is_own: bool,
 }
 
-/// Whether a recommendation can be tried.
+/// Standing of a recommendation on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -49,7 +49,7 @@ impl Installed {
     }
 }
 
-/// Says whether a recommendation can be tried here.
+/// Returns the standing of a recommendation on a host.
 pub fn standing(advice: &Recommendation, catalog: &Catalog, installed: &Installed) -> Standing {
     if let Some(why) = &advice.not_here {
         return Standing::Untried(why.clone());
@@ -70,8 +70,8 @@ pub fn standing(advice: &Recommendation, catalog: &Catalog, installed: &Installe
         let is_possible = situation.is_some_and(|situation| situation.suits_any_configuration());
         return if is_possible { Standing::Applies } else { Standing::Untried(Untried::Load) };
     }
-    let catalog = catalog.clone().for_proxy(advice.proxy, program).for_kernel(&installed.kernel);
-    if is_stock(advice, &catalog) { Standing::Stock } else { Standing::Applies }
+    let of_versions = catalog.clone().for_proxy(advice.proxy, program).for_kernel(&installed.kernel);
+    if is_stock(advice, &of_versions) { Standing::Stock } else { Standing::Applies }
 }
 
 /// Returns true if the distribution's configuration, with the defaults behind it, has all recommended levels.

@@ -15,7 +15,7 @@ use crate::tree::{
     Text, Tone, fact, text,
 };
 
-/// What is shown of recommendations.
+/// Recommendations, or findings about them, to be shown.
 #[derive(Debug, Clone, Copy)]
 pub enum Advice<'a> {
     /// Recommendations, each with its standing on this host.

@@ -1,7 +1,7 @@
 //! Sentences about published recommendations.
 
 use weir_advice::{
-    About, AdviceFinding, AdviceFindings, AdviceVerdict, Because, Recommendation, Standing, Untried,
+    About, AdviceFinding, AdviceFindings, AdviceVerdict, Because, InForce, Recommendation, Standing, Untried,
 };
 use weir_model::study::Metric;
 
@@ -66,25 +66,19 @@ pub fn describe_advised_changes(advice: &Recommendation) -> String {
     changes.collect::<Vec<String>>().join(", ")
 }
 
-/// Describes the published effect; empty if there is none.
-pub fn describe_published_effect(advice: &Recommendation) -> String {
-    advice.says.clone().unwrap_or_default()
-}
-
 /// Describes the levels that were read back: `backlog 511 → 4096`; empty if none was.
 pub fn describe_in_force(found: &AdviceFinding) -> String {
-    let unknown = || "?".to_owned();
-    let levels =
-        found.in_force.iter().filter(|level| level.before.is_some() || level.after.is_some());
-    let levels = levels.map(|level| {
-        let [before, after] =
-            [&level.before, &level.after].map(|level| level.clone().unwrap_or_else(unknown));
-        match before == after {
-            true => format!("{} {before}, unchanged", level.id),
-            false => format!("{} {before} → {after}", level.id),
-        }
-    });
-    levels.collect::<Vec<String>>().join(", ")
+    let read = found.in_force.iter().filter(|level| level.before.is_some() || level.after.is_some());
+    read.map(describe_level).collect::<Vec<String>>().join(", ")
+}
+
+fn describe_level(level: &InForce) -> String {
+    let [before, after] = [&level.before, &level.after].map(|level| level.as_deref().unwrap_or("?"));
+    if before == after {
+        format!("{} {before}, unchanged", level.id)
+    } else {
+        format!("{} {before} → {after}", level.id)
+    }
 }
 
 /// Explains the verdict on a recommendation.

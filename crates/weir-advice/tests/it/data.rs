@@ -1,6 +1,6 @@
 //! The recommendations as data: real parameters and levels, and a source for each.
 
-use weir_advice::{Book, Installed, Standing, Untried, standing, trials};
+use weir_advice::{Book, Installed, Recommendation, Standing, Untried, standing, trials};
 use weir_model::study::ProxyKind;
 use weir_parameters::Catalog;
 
@@ -16,8 +16,9 @@ fn each_recommendation_has_a_source_and_levels_of_the_catalog() {
     for advice in &book.recommendations {
         let id = &advice.id;
         for (parameter, (from, to)) in &advice.changes {
-            let row = catalog.get(advice.proxy, parameter);
-            let row = row.unwrap_or_else(|| panic!("{id}: there is no {parameter}"));
+            let row = catalog
+                .get(advice.proxy, parameter)
+                .unwrap_or_else(|| panic!("{id}: there is no {parameter}"));
             let levels = [from, to].into_iter().filter(|level| *level != "stock");
             for level in levels {
                 assert!(row.check(level).is_ok(), "{id}: {parameter} {level}");
@@ -41,14 +42,15 @@ fn each_recommendation_has_a_source_and_levels_of_the_catalog() {
     }
 }
 
+fn row(source: &str, load: &str) -> String {
+    format!(
+        "about: kernel\nwith: nginx\nrecommendations:\n- {{id: a, source: {source}, claim: c, written_for: w, \
+         changes: {{gzip: [stock, on]}}, load: {load}, mechanism: m}}\n"
+    )
+}
+
 #[test]
 fn data_that_names_nothing_is_refused() {
-    let row = |source: &str, load: &str| {
-        format!(
-            "about: kernel\nwith: nginx\nrecommendations:\n- {{id: a, source: {source}, claim: c, written_for: w, \
-             changes: {{gzip: [stock, on]}}, load: {load}, mechanism: m}}\n"
-        )
-    };
     let sources = ("sources", "s: {author: a, title: t, link: l}");
     let loads = ("loads", "l: {title: t, metric: rate, load: {closed: true}}");
     let twice = row("s", "l") + row("s", "l").split_once("recommendations:\n").unwrap().1;
@@ -68,6 +70,10 @@ fn data_that_names_nothing_is_refused() {
     }
 }
 
+fn find(id: &str) -> &'static Recommendation {
+    Book::builtin().recommendations.iter().find(|advice| advice.id == id).unwrap()
+}
+
 fn host() -> Installed {
     let programs =
         ProxyKind::started().map(|kind| (kind, format!("{}/99.0", kind.name()))).collect();
@@ -76,25 +82,24 @@ fn host() -> Installed {
 
 #[test]
 fn what_can_be_tried_depends_on_the_host() {
-    let (book, catalog) = (Book::builtin(), Catalog::builtin());
-    let find = |id: &str| book.recommendations.iter().find(|advice| advice.id == id).unwrap();
+    let catalog = Catalog::builtin();
     let untried = Standing::Untried;
     let none = Installed { kernel: "6.18.4".to_owned(), ..Installed::default() };
-    let own = Installed { is_own: true, ..host() };
+    let on_own = Installed { is_own: true, ..host() };
     let allowed = Installed { allows_host_settings: true, ..host() };
     for (id, installed, expected) in [
         ("b-access-log", &host(), Standing::Applies),
         ("b-access-log", &none, untried(Untried::NotInstalled)),
         // Debian's file has it already; of a user's own nothing is known.
         ("b-sendfile", &host(), Standing::Stock),
-        ("a-worker-processes", &own, Standing::Applies),
+        ("a-worker-processes", &on_own, Standing::Applies),
         ("a-upstream-keepalive-requests", &host(), Standing::Stock),
         ("a-file-max", &host(), untried(Untried::HostSettings)),
         ("a-file-max", &allowed, Standing::Applies),
         ("b-host-network", &host(), untried(Untried::Kubernetes)),
         ("busy-poll", &host(), untried(Untried::Network)),
-        ("c-open-file-cache", &own, untried(Untried::Load)),
-        ("https-session-cache", &own, untried(Untried::Load)),
+        ("c-open-file-cache", &on_own, untried(Untried::Load)),
+        ("https-session-cache", &on_own, untried(Untried::Load)),
     ] {
         assert_eq!(standing(find(id), &catalog, installed), expected, "{id}");
     }

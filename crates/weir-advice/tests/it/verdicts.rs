@@ -24,6 +24,14 @@ fn compare(metric: Metric, verdict: Verdict, ratio: f64) -> ArmResult {
     ArmResult { comparison: Some(comparison), ..ArmResult::default() }
 }
 
+fn rate(verdict: Verdict, ratio: f64) -> ArmResult {
+    compare(Metric::Rate, verdict, ratio)
+}
+
+fn p99(verdict: Verdict, ratio: f64) -> ArmResult {
+    compare(Metric::ResponseP99, verdict, ratio)
+}
+
 fn inert() -> ArmResult {
     let level = Inert {
         id: "backlog".to_owned(),
@@ -48,8 +56,6 @@ fn what_was_measured_is_held_against_the_claim() {
         kernel: "4.19".to_owned(),
         ..Installed::default()
     };
-    let rate = |verdict, ratio| compare(Metric::Rate, verdict, ratio);
-    let p99 = |verdict, ratio| compare(Metric::ResponseP99, verdict, ratio);
     for (id, installed, result, expected) in [
         // A claim without a figure is confirmed if it is better, however little.
         ("b-access-log", &new, rate(Better, 1.05), Confirmed),
@@ -74,10 +80,10 @@ fn what_was_measured_is_held_against_the_claim() {
         ("a-keepalive-requests", &new, rate(Worse, 0.9), Harmful),
         ("a-keepalive-requests", &new, rate(Inconclusive, 1.0), Undecided),
     ] {
-        let found = judge(&find(id), &Standing::Applies, Some(&result), installed);
-        assert_eq!(found.verdict, expected, "{id} {result:?}");
+        let finding = judge(&find(id), &Standing::Applies, Some(&result), installed);
+        assert_eq!(finding.verdict, expected, "{id} {result:?}");
         let is_invalid = result.comparison.as_ref().is_none_or(|found| found.verdict == Invalid);
-        assert_eq!(found.ratio.is_none(), is_invalid);
+        assert_eq!(finding.ratio.is_none(), is_invalid);
     }
 }
 
@@ -88,11 +94,11 @@ fn what_was_not_measured_says_why() {
         ..Installed::default()
     };
     let untried = Standing::Untried(Untried::NotReached);
-    let found = judge(&find("b-access-log"), &untried, None, &new);
-    assert_eq!(found.verdict, AdviceVerdict::NotTried);
-    assert_eq!(found.because, Because::Untried(Untried::NotReached));
-    let found = judge(&find("b-sendfile"), &Standing::Stock, None, &new);
-    assert_eq!((found.verdict, found.because), (AdviceVerdict::Inert, Because::Stock));
-    let found = judge(&find("a-upstream-keepalive-requests"), &Standing::Stock, None, &new);
-    assert_eq!(found.verdict, AdviceVerdict::Obsolete);
+    let finding = judge(&find("b-access-log"), &untried, None, &new);
+    assert_eq!(finding.verdict, AdviceVerdict::NotTried);
+    assert_eq!(finding.because, Because::Untried(Untried::NotReached));
+    let finding = judge(&find("b-sendfile"), &Standing::Stock, None, &new);
+    assert_eq!((finding.verdict, finding.because), (AdviceVerdict::Inert, Because::Stock));
+    let finding = judge(&find("a-upstream-keepalive-requests"), &Standing::Stock, None, &new);
+    assert_eq!(finding.verdict, AdviceVerdict::Obsolete);
 }

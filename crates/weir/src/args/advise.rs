@@ -16,7 +16,7 @@ Exit codes: 0 done, 1 failed, 2 bad input (nothing was measured), 130 interrupte
 docs/advise.md explains the verdicts, and has the table of one machine."
 )]
 pub(crate) struct AdviseArgs {
-    /// What to try: letters of the published studies (A, A..E), names of recommendations, and the main file of a
+    /// Letters of the published studies (A, A..E), names of recommendations, and the main file of a
     /// configuration of your own, on a copy of which they are tried; repeatable, or separated by commas
     #[arg(value_name = "WHAT", value_delimiter = ',')]
     pub(crate) what: Vec<String>,

@@ -54,7 +54,7 @@ pub(crate) struct Listing<'a> {
 pub(crate) struct Listed<'a> {
     #[serde(flatten)]
     recommendation: &'a Recommendation,
-    /// Whether it can be tried here.
+    /// Standing here: applies, or the reason why it cannot be tried.
     applies: &'a Standing,
 }
 
@@ -92,10 +92,9 @@ pub(crate) fn run(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     keep(&folder, &found)?;
     show(args, &found)?;
     if is_stopped {
-        let folder = folder.display().to_string();
         terminal::tell(&format!(
             "\nInterrupted. Continue with: weir advise --resume {}\n",
-            quoted(&folder)
+            quoted(&folder.display().to_string())
         ));
         return Ok(ExitCode::from(INTERRUPTED));
     }

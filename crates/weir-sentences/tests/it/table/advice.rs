@@ -39,7 +39,7 @@ fn find(id: &str, verdict: AdviceVerdict, because: Because) -> AdviceFinding {
 }
 
 fn answer(verdicts: &[AdviceVerdict]) -> String {
-    let found =
+    let findings =
         verdicts.iter().map(|verdict| find("c-open-file-cache", *verdict, Because::Measured));
     describe_advice(&AdviceFindings {
         started_at: String::new(),
@@ -50,7 +50,7 @@ fn answer(verdicts: &[AdviceVerdict]) -> String {
         configuration: None,
         complete: true,
         runs: Vec::new(),
-        found: found.collect(),
+        found: findings.collect(),
     })
 }
 

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use weir_advice::{AdviceFinding, AdviceFindings, ArmResult, Standing, TrialRun, Untried, judge};
+use weir_advice::{
+    AdviceFinding, AdviceFindings, ArmResult, Installed, Recommendation, Standing, TrialRun,
+    Untried, judge,
+};
 use weir_analysis::findings::Findings;
 use weir_hosts::Options;
 use weir_model::record::Outcome;
@@ -32,6 +35,17 @@ enum TrialEnd {
     Stopped,
 }
 
+impl TrialEnd {
+    /// Returns true if everything was measured that can be.
+    fn is_complete(&self) -> bool {
+        match self {
+            TrialEnd::Measured(measured) => measured.1.complete,
+            TrialEnd::Refused(_) | TrialEnd::Broken { .. } => true,
+            TrialEnd::Stopped => false,
+        }
+    }
+}
+
 /// Runs all studies, and returns what was found, and whether the user has stopped it.
 pub(super) fn carry_out(
     folder: &Path,
@@ -43,14 +57,14 @@ pub(super) fn carry_out(
     let is_quiet = progress.is_quiet();
     plan.write(folder)?;
     let mut ends: Vec<TrialEnd> = Vec::new();
-    let mut left = work.budget.saturating_sub(Duration::from_secs_f64(plan.took_s));
+    let mut time_left = work.budget.saturating_sub(Duration::from_secs_f64(plan.took_s));
     let count = work.studies.len();
     for index in 0..count {
         if is_stopped(options) {
             ends.push(TrialEnd::Stopped);
             continue;
         }
-        let budget = share(left, &work.studies[index..]);
+        let budget = share(time_left, &work.studies[index..]);
         let planned = &mut work.studies[index];
         if !is_quiet {
             terminal::tell(&format!(
@@ -64,12 +78,11 @@ pub(super) fn carry_out(
         }
         let begun = Instant::now();
         ends.push(run_without_broken(folder, &mut plan, (planned, budget), options, progress)?);
-        left = left.saturating_sub(begun.elapsed());
+        time_left = time_left.saturating_sub(begun.elapsed());
         plan.took_s += begun.elapsed().as_secs_f64();
         plan.write(folder)?;
     }
-    let found = conclude(folder, &plan, &work, &ends);
-    Ok((found, is_stopped(options)))
+    Ok((conclude(folder, &plan, &work, &ends), is_stopped(options)))
 }
 
 fn is_stopped(options: &Options) -> bool {
@@ -140,7 +153,7 @@ fn run_study(
         let reporter = Reporter::shown(progress.word())?;
         let begun = (!is_begun).then_some(&read);
         match run::carry_out(&options, begun, reporter) {
-            Err(_) if is_stopped(&options) && !folder.join(HEADER_FILE).exists() => {
+            Err(_) if is_stopped(&options) && !options.folder.join(HEADER_FILE).exists() => {
                 return Ok(TrialEnd::Stopped);
             }
             // What goes wrong with one run does not take the others away.
@@ -156,7 +169,7 @@ fn run_study(
             _ => {}
         }
     }
-    let run = report::read(&folder)?;
+    let run = report::read(&options.folder)?;
     let findings = weir_analysis::analyze(&run);
     report::keep_both(&run, &findings)?;
     Ok(TrialEnd::Measured(Box::new((run, findings))))
@@ -167,46 +180,27 @@ fn conclude(folder: &Path, plan: &Plan, work: &Work, ends: &[TrialEnd]) -> Advic
     let mut runs = Vec::new();
     let mut by_id: BTreeMap<&str, AdviceFinding> = BTreeMap::new();
     for (planned, end) in work.studies.iter().zip(ends) {
+        for arm in &planned.trial.arms {
+            let of_arm = work.recommendations.iter().filter(|(one, _)| arm.ids.contains(&one.id));
+            let judged = of_arm.map(|(advice, _)| {
+                let mut finding = judge_end(advice, &arm.name, end, &work.installed);
+                let is_measured = matches!(end, TrialEnd::Measured(_));
+                finding.arm = is_measured.then(|| (runs.len(), arm.name.clone()));
+                (&*advice.id, finding)
+            });
+            by_id.extend(judged);
+        }
         if let TrialEnd::Measured(measured) = end {
             runs.push(describe_run(folder, planned, &measured.1));
         }
-        for arm in &planned.trial.arms {
-            let of_arm = work.recommendations.iter().filter(|(one, _)| arm.ids.contains(&one.id));
-            for (advice, _) in of_arm {
-                let mut found = match end {
-                    TrialEnd::Measured(measured) => {
-                        let (run, findings) = &**measured;
-                        let result = ArmResult::read(run, findings, &arm.name, advice.metric);
-                        judge(advice, &Standing::Applies, Some(&result), &work.installed)
-                    }
-                    TrialEnd::Refused(why) | TrialEnd::Broken { why, .. } => {
-                        let untried = Standing::Untried(Untried::Refused(why.clone()));
-                        judge(advice, &untried, None, &work.installed)
-                    }
-                    TrialEnd::Stopped => {
-                        let untried = Standing::Untried(Untried::NotReached);
-                        judge(advice, &untried, None, &work.installed)
-                    }
-                };
-                if matches!(end, TrialEnd::Measured(_)) {
-                    found.arm = Some((runs.len() - 1, arm.name.clone()));
-                }
-                by_id.insert(&advice.id, found);
-            }
-        }
     }
     let found = work.recommendations.iter().map(|(advice, standing)| {
-        let tried = by_id.remove(&*advice.id);
-        let broken = plan.broken.get(&advice.id).cloned();
-        let refused = broken.map(|why| Standing::Untried(Untried::Refused(why)));
-        let standing = refused.as_ref().unwrap_or(standing);
-        tried.unwrap_or_else(|| judge(advice, standing, None, &work.installed))
+        let refused = plan.broken.get(&advice.id).cloned();
+        let refused = refused.map(|why| Standing::Untried(Untried::Refused(why)));
+        by_id.remove(&*advice.id).unwrap_or_else(|| {
+            judge(advice, refused.as_ref().unwrap_or(standing), None, &work.installed)
+        })
     });
-    let is_complete = |end: &TrialEnd| match end {
-        TrialEnd::Measured(measured) => measured.1.complete,
-        TrialEnd::Refused(_) | TrialEnd::Broken { .. } => true,
-        TrialEnd::Stopped => false,
-    };
     AdviceFindings {
         started_at: plan.started_at.clone(),
         took_s: plan.took_s,
@@ -214,9 +208,31 @@ fn conclude(folder: &Path, plan: &Plan, work: &Work, ends: &[TrialEnd]) -> Advic
         kernel: work.installed.kernel.clone(),
         programs: work.installed.programs.clone(),
         configuration: plan.configuration.as_ref().map(|file| file.display().to_string()),
-        complete: ends.iter().all(is_complete),
+        complete: ends.iter().all(TrialEnd::is_complete),
         found: found.collect(),
         runs,
+    }
+}
+
+/// Judges a recommendation by the end of the run that tried it.
+fn judge_end(
+    advice: &Recommendation,
+    arm: &str,
+    end: &TrialEnd,
+    installed: &Installed,
+) -> AdviceFinding {
+    match end {
+        TrialEnd::Measured(measured) => {
+            let (run, findings) = &**measured;
+            let result = ArmResult::read(run, findings, arm, advice.metric);
+            judge(advice, &Standing::Applies, Some(&result), installed)
+        }
+        TrialEnd::Refused(why) | TrialEnd::Broken { why, .. } => {
+            judge(advice, &Standing::Untried(Untried::Refused(why.clone())), None, installed)
+        }
+        TrialEnd::Stopped => {
+            judge(advice, &Standing::Untried(Untried::NotReached), None, installed)
+        }
     }
 }
 

@@ -26,7 +26,7 @@ const EACH_ARM: Duration = Duration::from_secs(30);
 /// Time for each arm under a load whose slices are long.
 const EACH_ARM_IN_SLICES: Duration = Duration::from_secs(60);
 
-/// What was asked for: with the recommendations of this weir, it makes the same studies again.
+/// Request of a user, from which the same studies are made again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Plan {
     format: String,
@@ -265,9 +265,9 @@ fn nothing_applies(all: &[(Recommendation, Standing)]) -> Failure {
         let why = weir_sentences::advice::describe_standing(standing);
         reasons.entry(why).or_default().push(&advice.id);
     }
-    let reasons = reasons.iter().map(|(why, ids)| format!("\n  {}: {why}", ids.join(", ")));
+    let lines = reasons.iter().map(|(why, ids)| format!("\n  {}: {why}", ids.join(", ")));
     Failure::input(format!(
         "none of these recommendations can be tried here:{}",
-        reasons.collect::<String>()
+        lines.collect::<String>()
     ))
 }

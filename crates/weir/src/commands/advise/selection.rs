@@ -1,4 +1,4 @@
-//! What is to be tried: letters of published studies, names of recommendations, a configuration.
+//! Selection of recommendations: letters of published studies, names of recommendations, a configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -122,14 +122,14 @@ fn refuse_idle(args: &AdviseArgs, has_file: bool) -> Result<(), Failure> {
     }
 }
 
-/// Finds out what recommendations depend on.
+/// Reads the properties of this host that recommendations depend on.
 pub(super) fn find_installed(allows_host_settings: bool, is_own: bool) -> Installed {
-    let found = ProxyKind::started().filter_map(|kind| {
+    let programs = ProxyKind::started().filter_map(|kind| {
         let program = weir_proxies::find(kind, None).ok()?;
         Some((kind, program.version().to_owned()))
     });
     Installed {
-        programs: found.collect(),
+        programs: programs.collect(),
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         allows_host_settings,
         is_own,
