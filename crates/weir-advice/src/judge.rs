@@ -54,7 +54,7 @@ fn read_levels(run: &Run, arm: &str) -> Vec<InForce> {
 /// Returns the last record of an arm's proxy.
 fn find_proxy<'r>(run: &'r Run, arm: &str) -> Option<&'r ProxyRecord> {
     run.records.iter().rev().find_map(|record| match record {
-        Record::Proxy(proxy) if proxy.arm == arm => Some(&**proxy),
+        Record::Proxy(proxy) if proxy.arm == arm => Some(proxy),
         _ => None,
     })
 }

@@ -70,7 +70,8 @@ pub fn standing(advice: &Recommendation, catalog: &Catalog, installed: &Installe
         let is_possible = situation.is_some_and(|situation| situation.suits_any_configuration());
         return if is_possible { Standing::Applies } else { Standing::Untried(Untried::Load) };
     }
-    let of_versions = catalog.clone().for_proxy(advice.proxy, program).for_kernel(&installed.kernel);
+    let of_versions =
+        catalog.clone().for_proxy(advice.proxy, program).for_kernel(&installed.kernel);
     if is_stock(advice, &of_versions) { Standing::Stock } else { Standing::Applies }
 }
 

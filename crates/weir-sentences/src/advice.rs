@@ -1,7 +1,8 @@
 //! Sentences about published recommendations.
 
 use weir_advice::{
-    About, AdviceFinding, AdviceFindings, AdviceVerdict, Because, InForce, Recommendation, Standing, Untried,
+    About, AdviceFinding, AdviceFindings, AdviceVerdict, Because, InForce, Recommendation,
+    Standing, Untried,
 };
 use weir_model::study::Metric;
 
@@ -68,12 +69,14 @@ pub fn describe_advised_changes(advice: &Recommendation) -> String {
 
 /// Describes the levels that were read back: `backlog 511 → 4096`; empty if none was.
 pub fn describe_in_force(found: &AdviceFinding) -> String {
-    let read = found.in_force.iter().filter(|level| level.before.is_some() || level.after.is_some());
+    let read =
+        found.in_force.iter().filter(|level| level.before.is_some() || level.after.is_some());
     read.map(describe_level).collect::<Vec<String>>().join(", ")
 }
 
 fn describe_level(level: &InForce) -> String {
-    let [before, after] = [&level.before, &level.after].map(|level| level.as_deref().unwrap_or("?"));
+    let [before, after] =
+        [&level.before, &level.after].map(|level| level.as_deref().unwrap_or("?"));
     if before == after {
         format!("{} {before}, unchanged", level.id)
     } else {

@@ -89,7 +89,8 @@ fn is_stopped(options: &Options) -> bool {
     options.stop.load(Ordering::Relaxed)
 }
 
-/// Returns the share of the first of the remaining studies in the time that is left: by what studies usually take, and no less than each needs.
+/// Returns the share of the first of the remaining studies in the time that is left: by what studies usually take, and
+/// no less than each needs.
 fn share(left: Duration, remaining: &[PlannedStudy]) -> Duration {
     let Some(planned) = remaining.first() else {
         return left;
@@ -159,8 +160,9 @@ fn run_study(
             // What goes wrong with one run does not take the others away.
             Err(error) if !is_stopped(&options) => {
                 let changes = &planned.trial.arms;
-                let broken = error.broken_arm().filter(|arm| changes.iter().any(|one| one.name == *arm));
-                let why = error.to_string();
+                let broken =
+                    error.broken_arm().filter(|arm| changes.iter().any(|one| one.name == *arm));
+                let why = error.to_string().lines().collect::<Vec<_>>().join(" ");
                 return Ok(match broken {
                     Some(arm) => TrialEnd::Broken { arm: arm.to_owned(), why },
                     None => TrialEnd::Refused(why),

@@ -225,7 +225,8 @@ impl Plan {
         let arms: Vec<(&str, &Settings)> =
             trial.arms.iter().map(|arm| (&*arm.name, &arm.settings)).collect();
         let text = self.text(&trial.name, (trial.kind, &trial.load), arms);
-        let study = study::read_text(&text, "study.yaml", &options.catalog, Scale::ONE, &study::context())?;
+        let study =
+            study::read_text(&text, "study.yaml", &options.catalog, Scale::ONE, &study::context())?;
         if self.configuration.is_some() {
             weir_hosts::asked::asked(&study, options)
                 .map_err(|error| Failure::of_run(error, None))?;
