@@ -156,6 +156,7 @@ pub struct Recommendation {
     pub proxy: ProxyKind,
     /// Letter of the published study that it is part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub study: Option<char>,
     /// The publication.
     pub source: Source,

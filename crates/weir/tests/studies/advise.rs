@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use weir_testkit::program::{HasAll, Running};
+use weir_testkit::program::{HasAll, Running, flat};
 use weir_testkit::sandbox::Sandbox;
 
 /// A configuration of a reverse proxy.
@@ -64,7 +64,9 @@ fn a_configuration_of_ones_own_ends_with_commands_for_what_was_confirmed() {
         .call("advise nginx.conf b-origin-keepalive c-open-file-cache --budget 60s --out tried")
         .with_code(0);
     sandbox.assert_clean();
-    ended.stdout.has_all(&["b-origin-keepalive", "its load needs a configuration of weir's own"]);
+    flat(&ended.stdout)
+        .as_str()
+        .has_all(&["b-origin-keepalive", "its load needs a configuration of weir's own"]);
     let json = std::fs::read_to_string(sandbox.path("tried").join("advice.json")).unwrap();
     let is_confirmed = verdicts(&json)["b-origin-keepalive"] == "confirmed";
     let patch = "weir patch tried/01-nginx-proxied --arm b-origin-keepalive | patch -d / -p1";
