@@ -6,7 +6,7 @@ use serde::Serialize;
 use weir_model::study::{ProxyKind, Settings};
 use weir_parameters::{Catalog, Scope, is_version_at_least};
 
-use crate::book::{About, Book, Recommendation};
+use crate::book::{About, Book, Recommendation, Situation};
 use crate::findings::Untried;
 
 /// Properties of a host that recommendations depend on.
@@ -67,7 +67,7 @@ pub fn standing(advice: &Recommendation, catalog: &Catalog, installed: &Installe
     }
     if installed.is_own {
         let situation = Book::builtin().situations.get(&advice.load);
-        let is_possible = situation.is_some_and(|situation| situation.suits_any_configuration());
+        let is_possible = situation.is_some_and(Situation::suits_any_configuration);
         return if is_possible { Standing::Applies } else { Standing::Untried(Untried::Load) };
     }
     let of_versions =

@@ -42,12 +42,12 @@ pub fn trials(all: &[&Recommendation], catalog: &Catalog) -> Vec<Trial> {
         let bypasses =
             advice.changes.keys().any(|id| catalog.scope(kind, id) == Some(Scope::Transport));
         let settings = advice.settings();
-        let at = trials.iter().position(|trial| {
+        let open_trial = trials.iter().position(|trial| {
             let is_same = trial.arms.iter().any(|arm| arm.settings == settings);
             (trial.kind, &*trial.load, trial.bypasses) == (kind, &*advice.load, bypasses)
                 && (is_same || trial.arms.len() < MOST_ARMS)
         });
-        let at = at.unwrap_or_else(|| {
+        let at = open_trial.unwrap_or_else(|| {
             trials.push(Trial {
                 name: String::new(),
                 kind,

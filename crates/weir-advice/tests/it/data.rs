@@ -53,7 +53,7 @@ fn row(source: &str, load: &str) -> String {
 fn data_that_names_nothing_is_refused() {
     let sources = ("sources", "s: {author: a, title: t, link: l}");
     let loads = ("loads", "l: {title: t, metric: rate, load: {closed: true}}");
-    let twice = row("s", "l") + row("s", "l").split_once("recommendations:\n").unwrap().1;
+    let twice = row("s", "l") + row("s", "l").split_once("recommendations:\n").expect("a list").1;
     for (text, expected) in [
         (row("s", "l"), None),
         (row("x", "l"), Some("there is no source x")),
@@ -71,7 +71,7 @@ fn data_that_names_nothing_is_refused() {
 }
 
 fn find(id: &str) -> &'static Recommendation {
-    Book::builtin().recommendations.iter().find(|advice| advice.id == id).unwrap()
+    Book::builtin().recommendations.iter().find(|advice| advice.id == id).expect("its name")
 }
 
 fn host() -> Installed {

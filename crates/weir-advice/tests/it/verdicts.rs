@@ -9,7 +9,7 @@ use weir_model::record::Inert;
 use weir_model::study::{Metric, ProxyKind};
 
 fn find(id: &str) -> Recommendation {
-    Book::builtin().recommendations.iter().find(|advice| advice.id == id).unwrap().clone()
+    Book::builtin().recommendations.iter().find(|advice| advice.id == id).expect("its name").clone()
 }
 
 fn compare(metric: Metric, verdict: Verdict, ratio: f64) -> ArmResult {
@@ -20,7 +20,7 @@ fn compare(metric: Metric, verdict: Verdict, ratio: f64) -> ArmResult {
         "minimum_detectable": 0.02, "verdict": verdict,
         "because": {"basis": "within_band", "caveats": []},
     }))
-    .unwrap();
+    .expect("a comparison");
     ArmResult { comparison: Some(comparison), ..ArmResult::default() }
 }
 

@@ -23,13 +23,13 @@ http {
 
 /// Returns the verdicts by the names of the recommendations.
 fn verdicts(json: &str) -> BTreeMap<String, String> {
-    let document: Value = serde_json::from_str(json).unwrap();
-    let findings = document["found"].as_array().unwrap().iter();
+    let document: Value = serde_json::from_str(json).expect("a document");
+    let findings = document["found"].as_array().expect("findings").iter();
     findings.map(|one| (text(&one["recommendation"]["id"]), text(&one["verdict"]))).collect()
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap().to_owned()
+    value.as_str().expect("a text").to_owned()
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn recommendations_are_tried_side_by_side_and_kept() {
     assert_eq!(judged["b-sendfile"], "inert");
     assert_eq!(judged["b-host-network"], "not_tried");
     assert_ne!(judged["b-origin-keepalive"], "not_tried");
-    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    let levels = &document["found"].as_array().unwrap()[0]["in_force"][0];
+    let document: Value = serde_json::from_str(&ended.stdout).expect("own files");
+    let levels = &document["found"].as_array().expect("own files")[0]["in_force"][0];
     assert_eq!((&levels["before"], &levels["after"]), (&"0".into(), &"200".into()));
     for name in ["advice.html", "advice.md", "advice.json", "01-nginx-proxied/report.html"] {
         assert!(sandbox.path("tried").join(name).is_file(), "{name}");
@@ -67,11 +67,12 @@ fn a_configuration_of_ones_own_ends_with_commands_for_what_was_confirmed() {
     flat(&ended.stdout)
         .as_str()
         .has_all(&["b-origin-keepalive", "its load needs a configuration of weir's own"]);
-    let json = std::fs::read_to_string(sandbox.path("tried").join("advice.json")).unwrap();
+    let json =
+        std::fs::read_to_string(sandbox.path("tried").join("advice.json")).expect("own files");
     let is_confirmed = verdicts(&json)["b-origin-keepalive"] == "confirmed";
     let patch = "weir patch tried/01-nginx-proxied --arm b-origin-keepalive | patch -d / -p1";
     assert_eq!(ended.stdout.contains(patch), is_confirmed, "{}", ended.stdout);
-    assert_eq!(std::fs::read_to_string(sandbox.path("nginx.conf")).unwrap(), OWN);
+    assert_eq!(std::fs::read_to_string(sandbox.path("nginx.conf")).expect("own files"), OWN);
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn what_cannot_be_tried_is_refused_before_anything_runs() {
     let sandbox = Sandbox::new();
     sandbox.write("edge.conf", OWN);
     sandbox.write("nginx-broken.conf", "http { server {");
-    std::fs::create_dir(sandbox.path("empty")).unwrap();
+    std::fs::create_dir(sandbox.path("empty")).expect("own files");
     for (arguments, message) in [
         ("Z", "`Z` is no published study (A to E), no recommendation and no file"),
         ("b-acces-log", "did you mean `b-access-log`?"),

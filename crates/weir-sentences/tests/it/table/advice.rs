@@ -13,7 +13,8 @@ use super::Row;
 
 fn find(id: &str, verdict: AdviceVerdict, because: Because) -> AdviceFinding {
     let book = Book::builtin();
-    let advice = book.recommendations.iter().find(|advice| advice.id == id).unwrap().clone();
+    let advice =
+        book.recommendations.iter().find(|advice| advice.id == id).expect("its name").clone();
     let is_measured = !matches!(because, Because::Stock | Because::NoFigures | Because::Untried(_));
     AdviceFinding {
         metric: advice.metric,

@@ -143,10 +143,10 @@ fn run_study(
     options: &Options,
     progress: &ProgressArgs,
 ) -> Result<TrialEnd, Failure> {
-    let folder = folder.join(&planned.trial.name);
-    let options = Options { folder: folder.clone(), ..options.clone() };
-    let is_begun = folder.join(HEADER_FILE).exists();
-    let is_complete = is_begun && report::read(&folder)?.outcome() == Some(Outcome::Complete);
+    let options = Options { folder: folder.join(&planned.trial.name), ..options.clone() };
+    let is_begun = options.folder.join(HEADER_FILE).exists();
+    let is_complete =
+        is_begun && report::read(&options.folder)?.outcome() == Some(Outcome::Complete);
     if !is_complete {
         let mut read = planned.read.clone();
         read.study.budget = Some(budget);
@@ -196,12 +196,12 @@ fn conclude(folder: &Path, plan: &Plan, work: &Work, ends: &[TrialEnd]) -> Advic
             runs.push(describe_run(folder, planned, &measured.1));
         }
     }
-    let found = work.recommendations.iter().map(|(advice, standing)| {
-        let refused = plan.broken.get(&advice.id).cloned();
-        let refused = refused.map(|why| Standing::Untried(Untried::Refused(why)));
-        by_id.remove(&*advice.id).unwrap_or_else(|| {
-            judge(advice, refused.as_ref().unwrap_or(standing), None, &work.installed)
-        })
+    let findings = work.recommendations.iter().map(|(advice, standing)| {
+        let broken = plan.broken.get(&advice.id).cloned();
+        let standing =
+            broken.map_or_else(|| standing.clone(), |why| Standing::Untried(Untried::Refused(why)));
+        let tried = by_id.remove(&*advice.id);
+        tried.unwrap_or_else(|| judge(advice, &standing, None, &work.installed))
     });
     AdviceFindings {
         started_at: plan.started_at.clone(),
@@ -211,7 +211,7 @@ fn conclude(folder: &Path, plan: &Plan, work: &Work, ends: &[TrialEnd]) -> Advic
         programs: work.installed.programs.clone(),
         configuration: plan.configuration.as_ref().map(|file| file.display().to_string()),
         complete: ends.iter().all(TrialEnd::is_complete),
-        found: found.collect(),
+        found: findings.collect(),
         runs,
     }
 }
