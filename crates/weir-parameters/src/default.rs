@@ -57,11 +57,15 @@ impl Defaults {
             .iter()
             .rev()
             .find(|default| {
-                let since = default.since.as_deref().unwrap_or_default();
-                numbers(since) <= numbers(version)
+                is_version_at_least(version, default.since.as_deref().unwrap_or_default())
             })
             .unwrap_or(&self.0[0])
     }
+}
+
+/// Returns true if a version (`6.18.4-1-amd64`) is `since` or newer.
+pub fn is_version_at_least(version: &str, since: &str) -> bool {
+    numbers(since) <= numbers(version)
 }
 
 /// Parses `6.18.4-1-amd64` into 6, 18, 4: the numbers up to the first character that is neither a digit nor a dot.

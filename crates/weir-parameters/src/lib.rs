@@ -37,7 +37,7 @@ pub use constraint::{
     Unsaid,
 };
 pub use controller::Controller;
-pub use default::{DefaultLevel, Defaults};
+pub use default::{DefaultLevel, Defaults, is_version_at_least};
 pub use file::CatalogError;
 pub use level::{Bounds, LevelError, LevelKind};
 pub use quantity::{Quantity, Reading};

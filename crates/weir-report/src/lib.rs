@@ -12,6 +12,7 @@
 //! same input gives the same bytes, even years later. Names come from a user's file. Escaping them, masking secrets and
 //! replacing control characters ([`secrets`]) happens in the renderers only.
 
+pub mod advice;
 pub mod csv;
 pub mod doctor;
 mod input;

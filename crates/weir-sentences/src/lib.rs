@@ -5,6 +5,7 @@
 //! decided here: what a sentence says follows from the finding that it is given. `tests/it/table` writes every sentence
 //! into one file, `sentences.md`, which reads from top to bottom.
 
+pub mod advice;
 mod alone;
 mod answer;
 pub mod capacity;

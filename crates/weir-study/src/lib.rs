@@ -11,6 +11,7 @@
 //!
 //! Only a study without any error becomes a [`Study`]. Files of requests ([`parse_requests`]) are read in the same way.
 
+mod advice;
 mod arms;
 mod arrivals;
 mod candidate;
@@ -43,6 +44,7 @@ mod words;
 use weir_model::study::Study;
 use weir_parameters::Catalog;
 
+pub use advice::{AdviceStudy, RequestedConfiguration};
 pub use candidate::{CandidatePair, ProgramFiles};
 pub use check::Finding;
 pub use confirmation::Confirmation;

@@ -14,7 +14,7 @@ use crate::own::OwnCopy;
 use crate::request_line;
 use crate::route_match::RouteMatch;
 use crate::user::WorkerUser;
-use crate::work_folder::make_folder;
+use crate::work_folder::{let_workers_list, make_folder};
 use crate::{SutError, Task};
 
 /// Folders of a prefix.
@@ -91,7 +91,9 @@ impl Configuration {
         // Absolute, since the proxy is started from elsewhere.
         let prefix = fs::canonicalize(prefix).map_err(SutError::file("read", prefix))?;
         if let ProxyRole::StaticFiles { size } = site.role {
-            write_files(&prefix.join("files"), *size, site.sizes, user)?;
+            let files = prefix.join("files");
+            write_files(&files, *size, site.sizes, user)?;
+            let_workers_list(&files, user)?;
         }
         if let Some(tls) = site.tls {
             tls.certificate.copy_to(&prefix.join("conf"))?;

@@ -162,10 +162,23 @@ const PASSABLE: u32 = 0o711;
 /// Mode of a folder that its group may pass through, and not look into.
 const PASSABLE_BY_GROUP: u32 = 0o710;
 
+/// Mode of a folder that its group may look into.
+const LISTABLE_BY_GROUP: u32 = 0o750;
+
 /// Creates one folder of a prefix. Nobody else may list it; a proxy's workers that become another user may pass through
 /// it, by their group, to files and sockets whose names they know.
 pub(crate) fn make_folder(path: &Path, workers: Option<&WorkerUser>) -> Result<(), SutError> {
     make_passable(path, workers).map_err(SutError::file("create", path))
+}
+
+/// Lets a proxy's workers list a folder of a prefix, as the folder of a site is: nginx opens it to look a file up with
+/// `open_file_cache`.
+pub(crate) fn let_workers_list(path: &Path, workers: Option<&WorkerUser>) -> Result<(), SutError> {
+    match workers {
+        Some(_) => fs::set_permissions(path, Permissions::from_mode(LISTABLE_BY_GROUP))
+            .map_err(SutError::file("open to workers", path)),
+        None => Ok(()),
+    }
 }
 
 fn make_passable(path: &Path, workers: Option<&WorkerUser>) -> std::io::Result<()> {

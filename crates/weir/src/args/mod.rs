@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weir_model::study::{ProxyKind, Until};
 
+mod advise;
 mod capacity;
 mod compare;
 mod doctor;
@@ -19,6 +20,7 @@ mod progress;
 mod size;
 mod scale;
 
+pub(crate) use advise::AdviseArgs;
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use compare::{CandidateArgs, CompareArgs};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
@@ -61,6 +63,8 @@ pub(crate) enum Command {
     Capacity(Box<CapacityArgs>),
     /// Compare two servers side by side: is the new one worse than the old one?
     Compare(Box<CompareArgs>),
+    /// Try published recommendations on a proxy: which help here, which do nothing, which harm?
+    Advise(Box<AdviseArgs>),
     /// Run a study: compare settings of a real proxy, side by side.
     Run(Box<RunArgs>),
     /// Run a study of one number (CPUs, workers, connections, sizes) and say how the rate grows with it.
@@ -113,6 +117,7 @@ impl Command {
             Command::Load(args) => &mut args.output,
             Command::Capacity(args) => &mut args.output,
             Command::Compare(args) => &mut args.output,
+            Command::Advise(args) => &mut args.output,
             Command::Run(args) => &mut args.output,
             Command::Scale(args) => &mut args.run.output,
             Command::Report(args) => &mut args.output,

@@ -10,6 +10,7 @@ use crate::closed;
 use crate::failure::Failure;
 use crate::terminal;
 
+pub(crate) mod advise;
 mod agent;
 pub(crate) mod capacity;
 pub(crate) mod compare;
@@ -50,6 +51,9 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
             | Command::Scale(_)
             | Command::Capacity(_)
             | Command::Compare(_)
+            | Command::Capacity(_)
+            | Command::Compare(_)
+            | Command::Advise(_)
             | Command::Agent
     ) {
         weir_files::keep_to_oneself();
@@ -72,6 +76,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
             capacity::run(&args)
         }
         Command::Compare(args) => compare::run(&args),
+        Command::Advise(args) => advise::run(&args),
         Command::Origin(args) => origin::run(args),
         Command::Config(args) => config::run(&args),
         Command::Generate(args) => generate::run(args),
@@ -100,6 +105,7 @@ fn needs_networks(command: &Command) -> bool {
         Command::Scale(args) => is_here(&args.run.lab),
         Command::Capacity(args) => is_here(&args.lab),
         Command::Compare(args) => is_here(&args.lab),
+        Command::Advise(args) => !args.what.is_empty() || args.resume.is_some(),
         Command::Agent => true,
         _ => false,
     }
@@ -116,6 +122,7 @@ fn prints(command: &Command) -> bool {
         Command::Load(args) => args.output.is_none(),
         Command::Capacity(args) => args.output.is_none(),
         Command::Compare(args) => args.output.is_none(),
+        Command::Advise(args) => args.output.is_none(),
         Command::Report(args) => args.output.is_none(),
         Command::Size(args) => args.output.is_none(),
         Command::Launch(_) | Command::TryUserNamespace | Command::Wait(_) => false,

@@ -240,7 +240,7 @@ pub(super) fn folder(args: &LabArgs, study: &str) -> PathBuf {
 }
 
 /// Returns `runs/STUDY-20261121T101500Z`, with a number after it if that exists.
-fn default_folder(study: &str) -> PathBuf {
+pub(super) fn default_folder(study: &str) -> PathBuf {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let first = Path::new(report::RUNS).join(format!("{study}-{time}"));
     let numbered = (2..).map(|n| Path::new(report::RUNS).join(format!("{study}-{time}-{n}")));

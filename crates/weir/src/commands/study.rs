@@ -21,6 +21,7 @@ use crate::terminal;
 const PROXY_DESCRIPTORS: u64 = weir_lab::STOCK_NOFILE;
 
 /// A study and the text that it was read from.
+#[derive(Debug, Clone)]
 pub(crate) struct StudyFile {
     pub(crate) study: Study,
     pub(crate) text: String,
@@ -121,6 +122,13 @@ pub(crate) fn fit(ready: &ReadyMade) -> Result<Study, String> {
         let first = errors.errors().first();
         first.map_or_else(String::new, |error| error.message.clone())
     })
+}
+
+/// Returns the first error in the text of a study; `None` if it is valid on this host.
+pub(crate) fn first_error(text: &str, catalog: &Catalog, machine: &CheckContext) -> Option<String> {
+    let catalog = with_defaults_here(catalog, text);
+    let errors = weir_study::parse(text, "study.yaml", &catalog, machine).err()?;
+    Some(errors.errors().first().map_or_else(String::new, |error| error.message.clone()))
 }
 
 /// Returns remarks about a study before it is run.

@@ -160,6 +160,13 @@ pub(crate) fn fit(study: &mut Study, check_alone: bool) -> Result<Option<String>
     )))
 }
 
+/// Returns the shortest budget in which anything of the study can be decided.
+pub(crate) fn least_budget(study: &Study) -> Duration {
+    let mut study = study.clone();
+    study.blocks.at_least = weir_proposers::budget::least_blocks(&study);
+    multiply_copy(&study, 1e-6, false, false).1 + Duration::from_secs(1)
+}
+
 /// Returns a copy of the study whose loads last `share` of their time, and the budget that it needs.
 fn multiply_copy(
     study: &Study,

@@ -1,5 +1,6 @@
 //! Tests of the program as its users run it: `weir run` and `weir capacity` with real proxies, and their reports.
 
+mod advise;
 mod capacity;
 mod capacity_refused;
 mod compare;

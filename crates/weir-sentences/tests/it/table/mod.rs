@@ -2,6 +2,7 @@
 //! a change does to the texts, write the table anew (`WEIR_WRITE_DOCS=1 cargo test -p weir-sentences`) and look at the
 //! difference.
 
+mod advice;
 mod alone;
 mod answer;
 mod arms;
@@ -66,6 +67,7 @@ const SECTIONS: &[Section] = &[
     ("The reason for a verdict on a published result", published::rows),
     ("A run and those before it", runs::rows),
     ("The machines that a workload needs", size::rows),
+    ("Published recommendations", advice::rows),
 ];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";
