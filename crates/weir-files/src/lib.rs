@@ -273,11 +273,11 @@ fn read_up_to(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("it is longer than {longest} bytes")));
     }
     // What is appended meanwhile is for the next reader.
-    let mut file = file.take(length);
+    let mut known_part = file.take(length);
     let mut bytes = Vec::new();
     loop {
         let begin = bytes.len();
-        if file.by_ref().take(PIECE).read_to_end(&mut bytes)? == 0 {
+        if known_part.by_ref().take(PIECE).read_to_end(&mut bytes)? == 0 {
             return Ok(bytes);
         }
         let piece = &bytes[begin..];
@@ -297,11 +297,11 @@ fn read_up_to(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
 pub fn identity(file: &Path) -> io::Result<String> {
     let metadata = fs::symlink_metadata(file)?;
     let changed = Duration::new(metadata.ctime().cast_unsigned(), metadata.ctime_nsec() as u32);
-    let made = match metadata.created() {
+    let birth = match metadata.created() {
         Ok(time) => time.duration_since(UNIX_EPOCH).map_err(io::Error::other)?,
         Err(_) => changed,
     };
-    Ok(format!("{} {}\n", metadata.ino(), made.as_nanos()))
+    Ok(format!("{} {}\n", metadata.ino(), birth.as_nanos()))
 }
 
 /// Returns true if the path was a symbolic link that [`OFlags::NOFOLLOW`] refused (`ELOOP`).

@@ -96,8 +96,8 @@ struct Includes<'a> {
 
 impl Includes<'_> {
     fn add(&mut self, file: &Path) -> Result<(), String> {
-        let known = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-        if self.files.len() == MOST_FILES || !self.files.insert(known) {
+        let real_path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        if self.files.len() == MOST_FILES || !self.files.insert(real_path) {
             return Ok(());
         }
         let text =

@@ -248,8 +248,9 @@ impl RunWriter {
 /// Returns true if the header in `dir` is the file that [`RunWriter::create`] wrote there, and not one that was copied,
 /// unpacked or put in its place.
 pub fn has_original_header(dir: &Path) -> bool {
-    let kept = weir_files::read_text(&dir.join(IDENTITY_FILE)).ok();
-    kept.zip(header_identity(dir).ok()).is_some_and(|(kept, now)| kept == now.as_bytes())
+    let recorded = weir_files::read_text(&dir.join(IDENTITY_FILE)).ok();
+    let present = header_identity(dir).ok().map(String::into_bytes);
+    recorded.is_some() && recorded == present
 }
 
 fn header_identity(dir: &Path) -> Result<String, RecordError> {

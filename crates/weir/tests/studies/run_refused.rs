@@ -168,7 +168,7 @@ fn nowhere_for_temporary_files() {
 
 #[test]
 fn too_few_descriptors() {
-    let own = "this run needs 1024 open descriptors on this host, but a process may have ";
+    let proxies_need = "this run needs 1024 open descriptors on this host, but a process may have ";
     for (limit, connections, words) in [
         (
             1024,
@@ -177,8 +177,8 @@ fn too_few_descriptors() {
         ),
         (100, 2, "2 connections to each of 2 arms need 272 descriptors, and the limit is 100"),
         // Proxies start with as many.
-        (300, 2, own),
-        (1023, 2, own),
+        (300, 2, proxies_need),
+        (1023, 2, proxies_need),
     ] {
         let sandbox = Sandbox::new();
         let connections = format!("connections: {connections}");

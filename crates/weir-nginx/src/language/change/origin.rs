@@ -60,12 +60,12 @@ impl<'a> Planner<'a> {
             .collect();
         let mut all = Vec::new();
         passes(&mut vec![http], &mut all);
-        let kept = group_names(self.source, self.trees, http);
+        let kept_names = group_names(self.source, self.trees, http);
         let mut replaced = None;
         let mut used = BTreeSet::new();
         for pass in &all {
             let host = pass.target().host.to_ascii_lowercase();
-            if host.contains('$') && !kept.contains(&key(&host)) {
+            if host.contains('$') && !kept_names.contains(&key(&host)) {
                 replaced = replaced.or(Some(pass));
             } else if host.contains('$') {
                 used.extend(names.iter().cloned());
