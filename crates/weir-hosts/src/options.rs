@@ -150,6 +150,13 @@ impl PlaceSpec {
         }
     }
 
+    /// Returns the options of the command line that name these hosts.
+    pub fn flags(&self) -> Vec<String> {
+        let names = ["generator", "proxy", "origin"];
+        let hosts = names.iter().zip(&self.hosts).filter(|(_, hosts)| !hosts.is_empty());
+        hosts.map(|(role, hosts)| format!("--place {role}={}", hosts.join(","))).collect()
+    }
+
     /// Returns true if all roles are on this host.
     pub fn is_here(&self) -> bool {
         self.pods.is_none() && self.hosts.iter().all(Vec::is_empty)

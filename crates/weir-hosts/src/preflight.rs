@@ -44,11 +44,13 @@ fn room(path: &Path, free: u64, needed: u64) -> Result<(), HostError> {
     })
 }
 
-/// Checks that descriptors and ports suffice for all connections of the generators and the origin server.
+/// Checks that descriptors and ports suffice for all connections of the generators and the origin server, and
+/// descriptors for the proxies' start.
 ///
 /// # Errors
 /// For some load, a generator has more connections than descriptors, even with as many threads as it can have, or more
-/// than ports; or the origin server's process has more connections than descriptors.
+/// than ports; or the origin server's process has more connections than descriptors; or proxies cannot be given their
+/// limit.
 pub fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Result<(), HostError> {
     let cpus = roles.generator.cpus().len() as u64;
     study.loads.iter().try_for_each(|load| {
@@ -59,11 +61,14 @@ pub fn connections(study: &Study, roles: &CpuRoles, hosts: &Hosts) -> Result<(),
             ports(load, hosts, generator)
         })
     })?;
+    if study.proxy_kinds().into_iter().any(ProxyKind::is_started) {
+        enough(room::STOCK_NOFILE, hosts.host(Role::Proxy))?;
+    }
     let arms = study.arms.len() as u64;
     if hosts.meet(Role::Generator, Role::Origin) || !Hosts::has_origin(study) {
         Ok(())
     } else {
-        enough(room::at_origin(&study.loads, arms), hosts.host(Role::Origin))
+        enough(room::OF_STUDY + room::at_origin(&study.loads, arms), hosts.host(Role::Origin))
     }
 }
 
@@ -136,7 +141,7 @@ fn generators<'h>(
             std::ptr::eq(origin, host) || hosts.share(Role::Generator, Role::Origin)
         });
         let needed = Descriptors::of_load(load, arms, at_origin, host.is.own_tables);
-        (host, needed.dealt(count))
+        (host, needed.of_study().dealt(count))
     });
     with_room.collect::<Vec<_>>().into_iter()
 }

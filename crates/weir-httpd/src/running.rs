@@ -1,5 +1,6 @@
 //! Counters, settings and error log of an httpd that weir did not start.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,9 +10,9 @@ use weir_sut::observed::{Offers, Peer, Process, Running, StatusEndpoint};
 
 use super::counters::sampled_of;
 
-/// Largest file that is read, in bytes, and maximum depth of includes.
+/// Largest file that is read, in bytes, and maximum number of files.
 const MOST: u64 = 1 << 20;
-const DEEPEST: usize = 8;
+const MOST_FILES: usize = 1000;
 
 pub(super) const RUNNING: Running = Running {
     find,
@@ -30,8 +31,9 @@ fn find(process: &Process, address: SocketAddr) -> Result<Offers, String> {
         .map(|path| root.join(path))
         .or_else(|| Some(root.join(find_definition(&printed, "SERVER_CONFIG_FILE")?)))
         .unwrap_or_else(|| root.join("apache2.conf"));
-    let mut lines = Vec::new();
-    lines_of(&main, &root, DEEPEST, &mut lines)?;
+    let mut read = Includes { root: &root, files: BTreeSet::new(), lines: Vec::new() };
+    read.add(&main)?;
+    let lines = read.lines;
     let log = last_value(&lines, "ErrorLog")
         .filter(|log| !log.starts_with(['|', '$']) && !log.contains("syslog"));
     let settings = last_value(&lines, "MaxRequestWorkers")
@@ -84,27 +86,41 @@ fn server_status(lines: &[String]) -> Option<String> {
     None
 }
 
-/// Collects the lines of a file of httpd's and of all files that it includes, without comments.
-fn lines_of(file: &Path, root: &Path, depth: usize, lines: &mut Vec<String>) -> Result<(), String> {
-    let text = read_regular(file, MOST).map_err(|error| format!("{}: {error}", file.display()))?;
-    for line in String::from_utf8_lossy(&text).lines().map(str::trim) {
-        let word = line.split_whitespace().next().unwrap_or_default();
-        let is_include = ["include", "includeoptional"].contains(&&*word.to_ascii_lowercase());
-        if !is_include {
-            if !line.is_empty() && !line.starts_with('#') {
-                lines.push(line.to_owned());
-            }
-            continue;
+/// Lines of httpd's configuration without comments, with those of all files that it includes.
+struct Includes<'a> {
+    root: &'a Path,
+    /// Files that were read. None is read twice: one may include itself where httpd does not look.
+    files: BTreeSet<PathBuf>,
+    lines: Vec<String>,
+}
+
+impl Includes<'_> {
+    fn add(&mut self, file: &Path) -> Result<(), String> {
+        let real_path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        if self.files.len() == MOST_FILES || !self.files.insert(real_path) {
+            return Ok(());
         }
-        let pattern = line[word.len()..].trim().trim_matches('"');
-        for inner in included(&root.join(pattern)) {
-            if depth > 0 && inner.is_file() {
-                // What cannot be read of many files is missing, and the rest is not.
-                let _ = lines_of(&inner, root, depth - 1, lines);
+        let text =
+            read_regular(file, MOST).map_err(|error| format!("{}: {error}", file.display()))?;
+        for line in String::from_utf8_lossy(&text).lines().map(str::trim) {
+            let word = line.split_whitespace().next().unwrap_or_default();
+            let is_include = ["include", "includeoptional"].contains(&&*word.to_ascii_lowercase());
+            if !is_include {
+                if !line.is_empty() && !line.starts_with('#') {
+                    self.lines.push(line.to_owned());
+                }
+                continue;
+            }
+            let pattern = line[word.len()..].trim().trim_matches('"');
+            for inner in included(&self.root.join(pattern)) {
+                if inner.is_file() {
+                    // What cannot be read of many files is missing, and the rest is not.
+                    let _ = self.add(&inner);
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Returns the files that a pattern stands for; only its last part may have asterisks. For a folder, returns its files.
@@ -150,6 +166,20 @@ mod tests {
         assert_eq!(path.as_deref(), Some("/server-status"));
         let text = "<Location /a>\n</Location>\nSetHandler server-status";
         assert_eq!(server_status(&split_lines(text)), None);
+    }
+
+    #[test]
+    fn a_file_that_includes_itself_is_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let text =
+            "Listen 80\n".to_owned() + &"IncludeOptional *.conf\nInclude b.conf\n".repeat(30);
+        for name in ["a.conf", "b.conf", "c.conf"] {
+            fs::write(root.join(name), &text).unwrap();
+        }
+        let mut read = Includes { root, files: BTreeSet::new(), lines: Vec::new() };
+        read.add(&root.join("a.conf")).unwrap();
+        assert_eq!(read.lines, ["Listen 80"; 3]);
     }
 
     fn split_lines(text: &str) -> Vec<String> {

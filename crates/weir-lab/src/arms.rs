@@ -35,11 +35,6 @@ mod runtime;
 use bench::is_shown;
 use runtime::ArmRuntime;
 
-/// Soft limit of open descriptors with which proxies start. It is systemd's default for services
-/// (DefaultLimitNOFILE=1024:524288 in systemd-system.conf(5)), so that a stock proxy has the same limit as in
-/// production.
-pub const STOCK_NOFILE: u64 = 1024;
-
 /// Name of the file, in an arm's folder of the run folder, with the changes to the user's configuration.
 pub const PATCH: &str = "patch.diff";
 /// Name of the file with the patch that undoes [`PATCH`].

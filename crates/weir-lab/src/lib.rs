@@ -56,7 +56,7 @@ mod trial;
 #[cfg(test)]
 mod tests;
 
-pub use arms::{PATCH, REVERT, STOCK_NOFILE};
+pub use arms::{PATCH, REVERT};
 pub use controlled::{changes_of, edited_text, rights_of};
 pub use error::{Blame, LabError};
 pub use event::Event;

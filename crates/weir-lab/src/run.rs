@@ -17,7 +17,7 @@ use weir_model::record::{FORMAT, Outcome, PlacesUsed, Remark, RunHeader};
 use weir_model::study::{CpuRoles, LoadSpec, Study};
 use weir_parameters::Catalog;
 use weir_proposers::{Capacity, CheckAlone, History, MakeProposer, Observe, Plan, Proposer, Turns};
-use weir_record::{Run, RunWriter};
+use weir_record::{Run, RunWriter, has_original_header};
 
 use crate::controlled::{Controlled, workloads_of};
 use crate::session::{Session, Summary};
@@ -226,7 +226,10 @@ pub fn ask_again(
     }
     let options = &with_rows;
     sums::must_have_same_loads(&header, &options.folder)?;
-    let options = &Options { places: same_places(&header, &options.places)?, ..options.clone() };
+    let options = &Options {
+        places: same_places(&header, &options.places, has_original_header(&options.folder))?,
+        ..options.clone()
+    };
     must_run_own_programs(&header.study, &options.places)?;
     must_have_levels(&header.study, &options.catalog)?;
     let (controlled, hosts, begun) = open(&header.study, options, events)?;
@@ -338,8 +341,13 @@ fn must_run_own_programs(study: &Study, places: &PlaceSpec) -> Result<(), LabErr
     Ok(())
 }
 
-/// Returns the places of a resumed run: it continues where it began, and its places need not be named again.
-fn same_places(header: &RunHeader, asked: &PlaceSpec) -> Result<PlaceSpec, LabError> {
+/// Returns the places of a resumed run: it continues where it began. Its places need not be named again, unless somebody
+/// else may have named them: to reach a host, ssh runs what its configuration says for that name.
+fn same_places(
+    header: &RunHeader,
+    asked: &PlaceSpec,
+    is_original: bool,
+) -> Result<PlaceSpec, LabError> {
     let pods = asked.pods.as_ref().map(Pods::cluster);
     match &header.places.cluster {
         Some(cluster) if pods.as_ref() == Some(cluster) => return Ok(asked.clone()),
@@ -355,8 +363,14 @@ fn same_places(header: &RunHeader, asked: &PlaceSpec) -> Result<PlaceSpec, LabEr
         None => {}
     }
     let then = asked.again(&header.places);
-    if asked.is_here() || *asked == then {
+    if *asked == then || (asked.is_here() && is_original) {
         return Ok(then);
+    }
+    if asked.is_here() {
+        return Err(LabError::Resume(format!(
+            "its folder was copied, unpacked or changed since it started, and names hosts for ssh: if they are yours, give {} again",
+            then.flags().join(" ")
+        )));
     }
     Err(LabError::Resume(format!(
         "it started with {then}, and figures of other hosts cannot be compared"
@@ -373,6 +387,31 @@ mod tests {
     use weir_model::study::ArmRole;
 
     use super::*;
+
+    #[test]
+    fn hosts_of_a_copied_folder_are_named_again() {
+        let mut header = fixture::header(fixture::study(Vec::new()));
+        header.places.proxy = Some("web1".to_owned());
+        for (named, is_original, is_resumed) in [
+            (None, true, true),
+            (None, false, false),
+            (Some("web1"), true, true),
+            (Some("web1"), false, true),
+            (Some("web2"), true, false),
+            (Some("web2"), false, false),
+        ] {
+            let mut asked = PlaceSpec::default();
+            named.into_iter().for_each(|host| asked.put(Role::Proxy, host.to_owned()));
+            let places = same_places(&header, &asked, is_original);
+            assert_eq!(places.is_ok(), is_resumed, "{named:?}, {is_original}");
+            let Err(error) = places else { continue };
+            let is_told = error.to_string().contains("give --place proxy=web1 again");
+            assert_eq!(is_told, named.is_none(), "{error}");
+        }
+        // Where no host is named, the folder may be from anywhere.
+        header.places.proxy = None;
+        assert!(same_places(&header, &PlaceSpec::default(), false).is_ok());
+    }
 
     #[test]
     fn settings_that_no_study_could_have_are_refused() {

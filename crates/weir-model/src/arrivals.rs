@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use crate::load::{Segment, Spacing};
 use crate::nearest::nearest;
-use crate::quantity::{
-    QuantityError, format_duration, parse_duration, parse_rate, parse_rate_or_none,
-};
+use crate::quantity::{QuantityError, format_duration, parse_rate, parse_rate_or_none, parse_time};
 
 /// Default seed of `poisson`; any would do, but it must be the same each time.
 const DEFAULT_SEED: u64 = 1;
@@ -226,7 +224,7 @@ fn parse_steps(text: &str) -> Result<Vec<Step<'_>>, ArrivalsError> {
 
 fn parse_step<'a>(text: &str, step: &'a str) -> Result<Step<'a>, ArrivalsError> {
     let (rate, length) = match step.split_once('@') {
-        Some((rate, length)) => (rate.trim(), Some(parse_duration(length.trim())?)),
+        Some((rate, length)) => (rate.trim(), Some(parse_time(length.trim())?)),
         None => (step, None),
     };
     if length == Some(Duration::ZERO) {

@@ -152,6 +152,20 @@ pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 
+/// Longest time that a load or a wait may be given: a week.
+const LONGEST_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Parses a duration as [`parse_duration`] does, of something that a user waits for: a load, a timeout, the life of a
+/// connection.
+///
+/// # Errors
+/// Same as [`parse_duration`], or it is longer than a week.
+pub fn parse_time(text: &str) -> Result<Duration, QuantityError> {
+    parse_duration(text).and_then(|time| {
+        if time > LONGEST_TIME { Err(out_of_range(text, "at most 168h, a week")) } else { Ok(time) }
+    })
+}
+
 /// Writes a duration in the largest unit that keeps it readable: `100ms`, `1.5s`, `2m`.
 pub fn format_duration(duration: Duration) -> String {
     let ns = duration.as_nanos() as f64;

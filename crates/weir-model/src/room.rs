@@ -7,6 +7,17 @@ use crate::load::Lifetime;
 /// Descriptors that a weir process needs beside its connections: logs, listeners, counters, pipes, the run folder.
 pub const OTHERS: u64 = 64;
 
+/// Descriptors that a study needs in addition: files that are sampled, logs of all tables of the run folder.
+pub const OF_STUDY: u64 = 192;
+
+/// Soft limit of open descriptors with which proxies start. It is systemd's default for services
+/// (DefaultLimitNOFILE=1024:524288 in systemd-system.conf(5)), so that a stock proxy has the same limit as in
+/// production.
+pub const STOCK_NOFILE: u64 = 1024;
+
+/// Soft limit to which a process that samples raises its own, if it may: it keeps six files of each sampled process open.
+pub const FOR_SAMPLES: u64 = 16_384;
+
 /// Maximum number of generator threads for any number of connections, unless the generator has more CPUs than that.
 pub const MOST_THREADS: u64 = 64;
 
@@ -53,6 +64,11 @@ impl Descriptors {
             most_threads: fewest(load),
             own_tables,
         }
+    }
+
+    /// Adds what a study needs beside the connections of its loads.
+    pub fn of_study(self) -> Descriptors {
+        Descriptors { of_process: self.of_process + OF_STUDY, ..self }
     }
 
     /// Returns the needs of each of `generators` generators.

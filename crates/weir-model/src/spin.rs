@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::{QuantityError, format_duration, parse_duration};
 
+/// Longest time that a thread may stay awake for a request.
+const LONGEST: Duration = Duration::from_secs(1);
+
 /// Time for which a generator's thread stays awake before a request is due. A thread that sleeps until then wakes up
 /// some tens of microseconds late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,12 +48,18 @@ impl FromStr for Spin {
         if text == "auto" {
             return Ok(Spin::Auto);
         }
-        parse_duration(text).map(Spin::For).map_err(|error| match error {
-            QuantityError::Malformed { text, .. } => {
-                QuantityError::Malformed { text, expected: "auto or a duration such as 60us or 0s" }
-            }
-            other => other,
-        })
+        match parse_duration(text) {
+            Ok(lead) if lead > LONGEST => Err(QuantityError::OutOfRange {
+                text: text.to_owned(),
+                reason: "it is longer than 1s".to_owned(),
+            }),
+            Ok(lead) => Ok(Spin::For(lead)),
+            Err(QuantityError::Malformed { text, .. }) => Err(QuantityError::Malformed {
+                text,
+                expected: "auto or a duration such as 60us or 0s",
+            }),
+            Err(other) => Err(other),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! | file | content | written |
 //! |---|---|---|
 //! | `run.json` | the header | once, atomically, after the files below exist: a folder without it is no run |
+//! | `run.identity` | what tells this `run.json` from its copies | once, after it |
 //! | `study.yaml` | the study as it was typed | once |
 //! | `records.jsonl` | one record per line | appended the moment a record is complete |
 //! | `histograms.hlog` | HdrHistogram log, one tagged V2 line per histogram | appended before the record that names the tag |
@@ -32,10 +33,12 @@ pub use encoded::{HistogramError, LONGEST_NS, decode, empty_histogram};
 pub use error::RecordError;
 pub use run::{Run, read_header};
 pub use samples::{SAMPLES_FOLDER, Sample, Samples};
-pub use writer::RunWriter;
+pub use writer::{RunWriter, has_original_header};
 
 /// Name of the header's file in a run folder.
 pub const HEADER_FILE: &str = "run.json";
+/// Name of the file that tells the header from its copies ([`weir_files::identity`]).
+const IDENTITY_FILE: &str = "run.identity";
 /// Name of the study's file in a run folder.
 pub const STUDY_FILE: &str = "study.yaml";
 /// Name of the records' file in a run folder.

@@ -17,6 +17,8 @@ use crate::writer::AppendLog;
 /// Name of the folder of samples in a run folder.
 pub const SAMPLES_FOLDER: &str = "samples";
 
+const LINE_END: [char; 2] = ['\r', '\n'];
+
 /// Name, without extension, of the file that lists counters that could not be read.
 const MISSING: &str = "missing";
 
@@ -172,11 +174,12 @@ fn each_line(
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(RecordError::io("read", &path)(error)),
     };
-    let text = String::from_utf8_lossy(crate::run::whole_lines(&bytes));
-    let mut lines = text.lines().enumerate();
-    let columns: Vec<String> = lines.next().map_or_else(Vec::new, |(_, line)| cells(line));
+    let lines = crate::run::whole_lines(&bytes).split_inclusive(|byte| *byte == b'\n');
+    let mut lines = lines.map(String::from_utf8_lossy).enumerate();
+    let columns: Vec<String> =
+        lines.next().map_or_else(Vec::new, |(_, line)| cells(line.trim_end_matches(LINE_END)));
     for (number, line) in lines {
-        take(&columns, &cells(line))
+        take(&columns, &cells(line.trim_end_matches(LINE_END)))
             .ok_or_else(|| corrupt(&path, number + 1, "this is no row of samples"))?;
     }
     Ok(())

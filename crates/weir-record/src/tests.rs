@@ -349,7 +349,7 @@ fn a_run_folder_is_its_user_s_alone() {
     writer.append(&record("baseline", 0)).unwrap();
     writer.write_file("arms/a/conf/nginx.conf", b"").unwrap();
     let all = all_below(&folder.path().join("runs"));
-    assert_eq!(all.len(), 10, "{all:?}");
+    assert_eq!(all.len(), 11, "{all:?}");
     for path in all {
         let metadata = fs::metadata(&path).unwrap();
         let expected = if metadata.is_dir() { 0o700 } else { 0o600 };
@@ -387,6 +387,25 @@ fn a_run_that_others_could_have_written_is_read_and_never_resumed() {
         let refused = RunWriter::resume(&dir).map(drop).unwrap_err().to_string();
         assert!(refused.contains("belongs to another user"), "{refused}");
     }
+}
+
+#[test]
+fn a_header_that_was_copied_or_replaced_is_not_the_original() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, moved, copied) = ("run", "moved", "copied");
+    let [dir, moved, copied] = [dir, moved, copied].map(|name| folder.path().join(name));
+    drop(RunWriter::create(&dir, &header(), "").unwrap());
+    assert!(has_original_header(&dir));
+    fs::rename(&dir, &moved).unwrap();
+    assert!(has_original_header(&moved));
+    fs::create_dir(&copied).unwrap();
+    for entry in fs::read_dir(&moved).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), copied.join(entry.file_name())).unwrap();
+    }
+    assert!(!has_original_header(&copied));
+    fs::remove_file(moved.join("run.identity")).unwrap();
+    assert!(!has_original_header(&moved), "a run of an older weir");
 }
 
 #[test]

@@ -12,7 +12,9 @@ use weir_model::sample::{MissingCounter, SampleRow};
 
 use crate::histogram_log::{Encoder, PREAMBLE};
 use crate::samples::{SAMPLES_FOLDER, SampleLogs};
-use crate::{HEADER_FILE, HISTOGRAMS_FILE, RECORDS_FILE, RecordError, Run, STUDY_FILE};
+use crate::{
+    HEADER_FILE, HISTOGRAMS_FILE, IDENTITY_FILE, RECORDS_FILE, RecordError, Run, STUDY_FILE,
+};
 
 /// Writer of one run folder. While it exists, no other process can write to the same run.
 pub struct RunWriter {
@@ -66,6 +68,9 @@ impl RunWriter {
         text.push(b'\n');
         serde_json::from_slice::<RunHeader>(&text).map_err(unreadable)?;
         writer.write_file(HEADER_FILE, &text)?;
+        // But for what tells the header from its copies.
+        let identity = header_identity(dir)?;
+        writer.write_file(IDENTITY_FILE, identity.as_bytes())?;
         Ok(writer)
     }
 
@@ -238,6 +243,19 @@ impl RunWriter {
             .and_then(|folder| folder.sync_all())
             .map_err(RecordError::io("flush", parent))
     }
+}
+
+/// Returns true if the header in `dir` is the file that [`RunWriter::create`] wrote there, and not one that was copied,
+/// unpacked or put in its place.
+pub fn has_original_header(dir: &Path) -> bool {
+    let recorded = weir_files::read_text(&dir.join(IDENTITY_FILE)).ok();
+    let present = header_identity(dir).ok().map(String::into_bytes);
+    recorded.is_some() && recorded == present
+}
+
+fn header_identity(dir: &Path) -> Result<String, RecordError> {
+    let path = dir.join(HEADER_FILE);
+    weir_files::identity(&path).map_err(RecordError::io("read", &path))
 }
 
 fn unreadable(error: serde_json::Error) -> RecordError {

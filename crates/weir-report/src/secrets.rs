@@ -89,6 +89,12 @@ mod tests {
     GET http://stays/cb?page=stays&state=S3CRET#stays
     http://stays/;jsessionid=S3CRET?PHPSESSID=S3CRET&app_session=S3CRET&otp=S3CRET
     {"url":"http://stays/?sid=S3CRET","name":"stays"}
+    http://stays/?x[password]=S3CRET&user%5Bpass-word%5D=S3CRET&a[token][]=S3CRET&b[stays]=stays
+    http://stays/?%70assword=S3CRET&%70%61ss%77ord=S3CRET&%2570assword=S3CRET&pass%20word=S3CRET&a=stays
+    GET /stays?s%69d=S3CRET&x[otp]=S3CRET&page%5B1%5D=stays
+    x[password]=S3CRET&a=stays
+    %70assword=S3CRET
+    http://stays/?next=http%3A%2F%2Fstays%2F%3Ftoken%3DS3CRET&a=stays
     - {name: x-api-key, string_match: {exact: S3CRET}, stays: 1}
     {"name": "x-api-key", "string_match": {"exact": "S3CRET"}}, "stays"
     local_jwks: {inline_string: '{"keys": [{"kty": "oct", "k": "S3CRET"}]}'}
@@ -153,6 +159,8 @@ mod tests {
             "both (/run/secrets/secret:4, ./token:5) are empty",
             "http://127.0.0.1/?page=2&code=&state=on",
             "code=200; state=open",
+            "http://127.0.0.1/?page%5B1%5D=2&a[b]=c&next=http%3A%2F%2Fb%2F%3Fpage%3D2",
+            "%{tokens}t %>s 100% of all=1",
         ] {
             assert_eq!(masked(text), text);
         }

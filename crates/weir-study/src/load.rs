@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_model::flow::{ArrivalsSpec, FlowSpec, LoadSpec, MAIN};
 use weir_model::load::Spacing;
-use weir_model::quantity::format_duration;
+use weir_model::quantity::QuantityError;
 use weir_model::spin::Spin;
 use weir_model::study::BlockSpec;
 
@@ -26,8 +26,6 @@ const KEYS: [&str; 7] = ["name", "duration", "size", "hold", "flows", "spin", "o
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Duration of a load whose study gives none.
 const UNSAID: Duration = Duration::from_secs(60);
-/// Maximum time for which the generator may stay awake before each arrival.
-const LONGEST_SPIN: Duration = Duration::from_secs(1);
 /// Maximum number of flows of a load, including the main one.
 const MOST_FLOWS: usize = 16;
 
@@ -240,15 +238,9 @@ fn read_load(node: &Node, slices: Slices, check: &mut Checker) -> Option<Templat
 /// Reads `auto`, or a duration.
 fn spin_of(node: &Node, check: &mut Checker) -> Option<Spin> {
     let text = check.scalar(node, "auto or a duration such as 60us")?;
-    let error = match text.parse() {
-        Ok(Spin::For(duration)) if duration > LONGEST_SPIN => {
-            format!("`{text}` is longer than {}", format_duration(LONGEST_SPIN))
-        }
-        Ok(spin) => return Some(spin),
-        Err(error) => error.to_string(),
-    };
-    check.error(node.span.clone(), error);
-    None
+    text.parse()
+        .map_err(|error: QuantityError| check.error(node.span.clone(), error.to_string()))
+        .ok()
 }
 
 /// Returns the positions of ports in the flows beside a load's own.

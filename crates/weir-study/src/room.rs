@@ -75,7 +75,8 @@ impl Room<'_> {
     fn of_weir(&self, load: &LoadSpec) -> Option<Shortage> {
         let (arms, limit) = (self.arms.len() as u64, self.context.most_descriptors);
         let has_origin = self.proxy.is_some_and(|proxy| !proxy.serves_files());
-        let wanted = Descriptors::of_load(load, arms, has_origin, self.context.own_tables);
+        let wanted =
+            Descriptors::of_load(load, arms, has_origin, self.context.own_tables).of_study();
         let threads = if wanted.own_tables { MOST_THREADS.min(wanted.most_threads) } else { 1 };
         let needed = wanted.for_each_of(threads);
         (needed > limit).then(|| Shortage {

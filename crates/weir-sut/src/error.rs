@@ -53,6 +53,14 @@ pub enum SutError {
         /// Error from the kernel.
         source: io::Error,
     },
+    /// No file can be made in the folder for temporary files.
+    #[error("cannot make files in `{}`, {}: {source}", path.display(), folder_origin())]
+    TemporaryFolder {
+        /// The folder.
+        path: PathBuf,
+        /// Error from the kernel.
+        source: io::Error,
+    },
     /// The proxy's workers run as another user, who cannot reach the files meant for them.
     #[error("{} cannot be entered by {user}, as whom the proxy's workers run", path.display())]
     NotReadable {
@@ -211,6 +219,14 @@ pub enum SutError {
     Probe(#[from] ProbeError),
 }
 
+/// Returns a description of where the name of the folder for temporary files comes from.
+fn folder_origin() -> &'static str {
+    match std::env::var_os("TMPDIR") {
+        Some(_) => "which TMPDIR names for temporary files",
+        None => "the folder for temporary files without TMPDIR",
+    }
+}
+
 impl SutError {
     /// Returns advice on what to do about the error, as a sentence for a line of its own; `None` if the error is clear
     /// by itself.
@@ -223,6 +239,9 @@ impl SutError {
                 "name the proxy's executable under proxy.executable".to_owned()
             }
             SutError::UserConfiguration(error) => return error.hint.clone(),
+            SutError::TemporaryFolder { .. } => {
+                "set TMPDIR to a folder in which you can make files".to_owned()
+            }
             SutError::NotReadable { path, .. } => format!(
                 "set TMPDIR to a folder that everybody may enter, or run: chmod o+x {}",
                 path.display()
@@ -256,6 +275,7 @@ impl SutError {
             self,
             SutError::UserConfiguration(_)
                 | SutError::Unable { .. }
+                | SutError::TemporaryFolder { .. }
                 | SutError::Refused { change: Some(_), .. }
         )
     }

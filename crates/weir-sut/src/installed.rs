@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -180,6 +180,9 @@ pub fn end_programs_at(stop: &Arc<AtomicBool>, launcher: Launcher) {
 /// Maximum number of bytes read from each output of a program.
 const MOST: u64 = 128 << 20;
 
+/// Longest time from a program's end to the end of its output.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// Runs a command to its end.
 ///
 /// # Errors
@@ -216,21 +219,46 @@ fn output_within(mut command: Command, patience: Duration) -> Result<Output, Sut
             }
         }
     };
-    Ok(Output { status, stdout: bytes_of(stdout), stderr: bytes_of(stderr) })
+    let last = Instant::now() + LAST_WORDS;
+    Ok(Output { status, stdout: bytes_of(stdout, last), stderr: bytes_of(stderr, last) })
 }
 
-fn bytes_of(reader: Option<JoinHandle<Vec<u8>>>) -> Vec<u8> {
-    reader.and_then(|reader| reader.join().ok()).unwrap_or_default()
+/// Output of a program, as far as it was read.
+struct Reading {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: JoinHandle<()>,
+}
+
+/// Returns what was read until the end of a pipe or until `last`: a process that the program left behind may hold the
+/// pipe for ever.
+fn bytes_of(reading: Option<Reading>, last: Instant) -> Vec<u8> {
+    let Some(reading) = reading else { return Vec::new() };
+    while !reading.thread.is_finished() && Instant::now() < last {
+        thread::sleep(POLL);
+    }
+    let mut bytes = reading.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::take(&mut bytes)
 }
 
 /// Reads a pipe to its end, on a thread of its own.
-fn all_of(pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
+fn all_of(pipe: impl Read + Send + 'static) -> Reading {
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let read = Arc::clone(&bytes);
+    let thread = thread::spawn(move || {
+        let (mut pipe, mut piece) = (pipe.take(MOST), [0; 4096]);
         // What came until then is what it said.
-        let _ = pipe.take(MOST).read_to_end(&mut bytes);
-        bytes
-    })
+        loop {
+            match pipe.read(&mut piece) {
+                Ok(count @ 1..) => {
+                    let mut bytes = read.lock().unwrap_or_else(PoisonError::into_inner);
+                    bytes.extend_from_slice(&piece[..count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => return,
+            }
+        }
+    });
+    Reading { bytes, thread }
 }
 
 /// Returns the first word behind `begin`, on the first line that begins with it.
@@ -263,5 +291,11 @@ mod tests {
         let ended = output(says).unwrap();
         assert_eq!((&*ended.stdout, &*ended.stderr), (&b"said\n"[..], &b"told\n"[..]));
         assert_eq!(ended.status.code(), Some(3));
+        // Not of its group, so that it outlives it.
+        let mut leaves = Command::new("sh");
+        leaves.args(["-c", "setsid sleep 60 & echo said"]);
+        let begun = Instant::now();
+        assert_eq!(output(leaves).unwrap().stdout, b"said\n");
+        assert!(begun.elapsed() < Duration::from_secs(60));
     }
 }

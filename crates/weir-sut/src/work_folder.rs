@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use weir_probe::ProcessId;
 
 use crate::SutError;
@@ -36,6 +37,18 @@ pub struct WorkFolder {
 }
 
 impl WorkFolder {
+    /// Returns the folder in which work folders are created.
+    ///
+    /// # Errors
+    /// [`SutError::TemporaryFolder`] if it is no folder, or this user cannot make files in it.
+    pub fn place() -> Result<PathBuf, SutError> {
+        let path = std::env::temp_dir();
+        match can_make_files(&path) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(SutError::TemporaryFolder { path, source }),
+        }
+    }
+
     /// Creates a new folder, `weir-<pid>-<random>`.
     ///
     /// # Errors
@@ -51,7 +64,8 @@ impl WorkFolder {
     pub fn create_in(parent: &Path) -> Result<WorkFolder, SutError> {
         let owner = Owner::this_process()?;
         let path = parent.join(format!("weir-{}-{:016x}", owner.process.pid, random()));
-        weir_files::make_folder(&path).map_err(SutError::file("create", &path))?;
+        weir_files::make_folder(&path)
+            .map_err(|source| SutError::TemporaryFolder { path: parent.to_owned(), source })?;
         let folder = WorkFolder { path };
         // Proxies run what is in it: whoever owns a folder above it could put another in its place.
         weir_files::only_ours(&folder.path).map_err(|why| {
@@ -154,6 +168,15 @@ impl Drop for WorkFolder {
         // Nobody is left to tell; the next run's sweep tries again.
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// Checks that a path is a folder in which this user can make files.
+fn can_make_files(folder: &Path) -> std::io::Result<()> {
+    if !fs::metadata(folder)?.is_dir() {
+        return Err(std::io::ErrorKind::NotADirectory.into());
+    }
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    Ok(accessat(CWD, folder, access, AtFlags::empty())?)
 }
 
 /// Mode of a folder that others may pass through, and not look into.

@@ -1,8 +1,12 @@
 //! Sets of requests made from a browser's recording (HAR).
 
 use std::collections::BTreeMap;
+use std::slice;
 
+use weir_load::RequestSet;
 use weir_load::har::{self, Recorded};
+use weir_load::request_set::SetError;
+use weir_load::template::{Files, TemplateError};
 use weir_model::load::{LeftOut, RequestSpec};
 use weir_model::request::{WeightedRequest, escape};
 
@@ -38,7 +42,12 @@ pub(crate) fn requests(
             Err(kind) => Err(*kind),
         };
         match request {
-            Ok(request) => add(&mut requests, request),
+            Ok(request) => {
+                let request = WeightedRequest::single(request);
+                can_be_sent(&request, host)
+                    .map_err(|error| refused(file, format!("entry {number}: {error}")))?;
+                add(&mut requests, request);
+            }
             Err(kind) => LeftOut::count(&mut left_out, kind, number),
         }
     }
@@ -77,11 +86,20 @@ fn refused(file: &str, message: String) -> Failure {
     Failure::input(format!("{file}: {message}"))
 }
 
+/// Checks that a request can be written as HTTP/1.1: a recording may have anything in its headers.
+fn can_be_sent(request: &WeightedRequest, host: &str) -> Result<(), TemplateError> {
+    match RequestSet::weighted(slice::from_ref(request), host, &mut Files::default()) {
+        Err(SetError::Template { error, .. }) => Err(error),
+        // Only a template can be wrong.
+        _ => Ok(()),
+    }
+}
+
 /// Adds a request, or makes the same one heavier.
-fn add(requests: &mut Vec<WeightedRequest>, request: RequestSpec) {
-    match requests.iter_mut().find(|weighted| weighted.request == request) {
+fn add(requests: &mut Vec<WeightedRequest>, request: WeightedRequest) {
+    match requests.iter_mut().find(|weighted| weighted.request == request.request) {
         Some(weighted) => weighted.weight += 1.0,
-        None => requests.push(WeightedRequest::single(request)),
+        None => requests.push(request),
     }
 }
 

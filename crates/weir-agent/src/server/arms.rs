@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use weir_host::journal::Restored;
 use weir_model::record::HostFacts;
+use weir_model::room::FOR_SAMPLES;
 use weir_model::study::is_arm_name;
 use weir_origin::{Origin, OriginConfig};
 use weir_parameters::Catalog;
@@ -212,6 +213,8 @@ impl Bench {
     /// Opens readers of everything that is sampled.
     pub(super) fn sampling(&self, job: &SampleJob) -> Result<Sampling, Failure> {
         samples::check(job)?;
+        // What is not there is left out of the samples.
+        let _ = weir_load::descriptors::make_room(FOR_SAMPLES);
         let arms = self.arms_in(&job.proxies)?;
         let networks = self.networks.as_ref();
         let generator =

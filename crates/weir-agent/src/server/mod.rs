@@ -39,7 +39,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use weir_load::{Appointment, SliceData};
 use weir_parameters::Catalog;
-use weir_sut::Launcher;
+use weir_sut::{Launcher, WorkFolder};
 
 use self::failure::in_a_line;
 use crate::frame::{self, FrameError};
@@ -397,7 +397,7 @@ impl Server {
 
 pub(crate) fn describe() -> Result<Description, Failure> {
     let environment = weir_probe::environment();
-    let temp_folder = std::env::temp_dir();
+    let temp_folder = WorkFolder::place()?;
     Ok(Description {
         most_descriptors: environment.nofile.1,
         environment,

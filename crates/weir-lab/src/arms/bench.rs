@@ -8,7 +8,7 @@ use weir_hosts::{Host, HostError, Hosts, Role};
 use weir_model::room;
 use weir_model::study::{Arm, ExternalSpec, LoadSpec, Reduction, Study, TakenFrom};
 
-use super::{Bench, STOCK_NOFILE};
+use super::Bench;
 use crate::LabError;
 
 impl Bench<'_> {
@@ -48,7 +48,7 @@ impl Bench<'_> {
             origin,
             sizes: sizes(study),
             cpus: arm.cpus(self.roles).clone(),
-            nofile: STOCK_NOFILE,
+            nofile: room::STOCK_NOFILE,
         })
     }
 

@@ -58,6 +58,7 @@ impl<R: Reactor> Engine<'_, R> {
         conn.opened = stamp;
         conn.served = 0;
         let again = std::mem::replace(&mut conn.seen, true);
+        self.opened += usize::from(!again);
         if matches!(self.plan.flows[flow].lifetime, Lifetime::Time(_)) {
             self.links.push(&mut state.aging, id);
         }

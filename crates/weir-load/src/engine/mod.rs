@@ -216,6 +216,8 @@ pub(crate) struct Engine<'a, R> {
     /// Number of requests in flight on all connections.
     outstanding: u64,
     opening: u32,
+    /// Number of connections that were open at least once.
+    opened: usize,
     /// Resting connections with the time at which their rest ends; the earliest is on top.
     resting: BinaryHeap<Reverse<(u64, ConnId)>>,
     next_look: u64,
@@ -283,6 +285,7 @@ impl<'a, R: Reactor> Engine<'a, R> {
             active: None,
             outstanding: 0,
             opening: 0,
+            opened: 0,
             resting: BinaryHeap::with_capacity(conns.len()),
             next_look: 0,
             waking: Waking::of(plan),
@@ -323,8 +326,9 @@ impl<'a, R: Reactor> Engine<'a, R> {
             .sum()
     }
 
-    /// Opens the connections and returns how many are open. Ends when all are, when `patience_ns` is over, or when no
-    /// further one could be opened for longer than the timeout (at most [`STUCK_TIMEOUT`]) plus [`STUCK_AFTER_NS`].
+    /// Opens the connections and returns how many could be opened. Ends when all are open, when `patience_ns` is over,
+    /// or when no further one could be opened for longer than the timeout (at most [`STUCK_TIMEOUT`]) plus
+    /// [`STUCK_AFTER_NS`]. If each was open once and the server has closed some, it ends after [`STUCK_AFTER_NS`].
     pub(crate) fn open(&mut self, patience_ns: u64) -> usize {
         let wanted = self.connections();
         let begin = self.reactor.now();
@@ -345,9 +349,13 @@ impl<'a, R: Reactor> Engine<'a, R> {
             if open > most {
                 (most, grown) = (open, now);
             }
-            let stuck = now - grown >= stuck_after && !self.totals.errors.is_empty();
+            let stuck = if self.opened >= wanted {
+                now - grown >= STUCK_AFTER_NS
+            } else {
+                now - grown >= stuck_after && !self.totals.errors.is_empty()
+            };
             if open == wanted || now >= deadline || stuck || self.stopped() {
-                return open;
+                return self.opened.min(wanted);
             }
             self.open_some(now);
             let paced = self

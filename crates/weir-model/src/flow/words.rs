@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::arrivals::{parse_segments, parse_spacing};
 use crate::load::{Assignment, Close, Lifetime, Overflow, Segment, Spacing};
 use crate::nearest::nearest;
-use crate::quantity::{Limits, parse_duration, parse_rate};
+use crate::quantity::{Limits, QuantityError, parse_rate, parse_time};
 use crate::request::ExpectSpec;
 use crate::tls::{ClientCertificate, TlsSpec, TlsVersion, TlsWordError, Trust, names};
 
@@ -317,7 +317,7 @@ impl Reader {
                 spec.limit = Some(limit);
             }
             Key::Timeout => {
-                let timeout = parse_duration(text).map_err(|error| refuse(key, &error))?;
+                let timeout = parse_time(text).map_err(|error| refuse(key, &error))?;
                 if timeout < Duration::from_millis(1) {
                     return Err(is_not(key, text, "a duration of at least 1ms"));
                 }
@@ -378,9 +378,10 @@ impl Reader {
                 .hint("write keep-alive, per-request, a number of requests (1000), a time (30s), hold or hold:10s")
                 .nearest(text, &["keep-alive", "per-request", "hold"])
         };
-        let some_time = |text: &str| {
-            let time = parse_duration(text).ok();
-            time.filter(|time| !time.is_zero()).ok_or_else(bad)
+        let some_time = |text: &str| match parse_time(text) {
+            Ok(time) if !time.is_zero() => Ok(time),
+            Err(error @ QuantityError::OutOfRange { .. }) => Err(refuse(Key::Connection, &error)),
+            _ => Err(bad()),
         };
         self.spec.lifetime = match (text, text.strip_prefix("hold:"), text.parse::<u32>()) {
             ("keep-alive", ..) => Lifetime::Kept,

@@ -12,12 +12,14 @@ use weir_model::record::{ReplacedPart, ReplacedRecord};
 use weir_model::study::AskSpec;
 
 use super::access::is_for;
+use super::adapt::groups::group_names;
 use super::adapt::is_pass;
 use super::asked::Servers;
 use super::location::way_out;
+use super::origin::Target;
 use super::rewrite::Passage;
 use super::targets::PassTarget;
-use super::variables::Variables;
+use super::variables::{Variables, key};
 use super::view::{self, Node};
 
 /// Maximum number of places that a request is followed through, each with the request's path there.
@@ -73,6 +75,7 @@ pub fn replaced(
     let mut search = Search {
         servers: &servers,
         variables: variables.unwrap_or_default(),
+        kept: http.map(|http| group_names(source, &trees, http)).unwrap_or_default(),
         http: nodes.iter().filter(|node| node.is_block("http")).collect(),
         logs: nodes.iter().filter(|node| node.is_simple("error_log")).collect(),
         met: BTreeSet::new(),
@@ -127,6 +130,8 @@ pub fn certificates(
 pub(super) struct Search<'a> {
     pub(super) servers: &'a Servers<'a>,
     pub(super) variables: Variables,
+    /// Names of groups, and of variables that hold nothing else: a copy goes on naming them.
+    kept: BTreeSet<String>,
     pub(super) http: Vec<&'a Node<'a>>,
     /// Directives outside of all blocks that set where failures are logged.
     logs: Vec<&'a Node<'a>>,
@@ -349,7 +354,9 @@ impl<'a> Search<'a> {
         if has_variable {
             self.add_client(pass);
         }
-        if has_variable && !targets.iter().all(|target| target.is_kept) {
+        let host = key(Target::of(pass.directive.argument(0).unwrap_or_default()).host);
+        let is_kept = self.kept.contains(&host) && targets.iter().all(|target| target.is_kept);
+        if has_variable && !is_kept {
             self.names(pass, layers);
         }
         for target in &targets {

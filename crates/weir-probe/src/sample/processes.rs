@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use rustix::fs::{Mode, OFlags, fstat, open};
 use super::host::tick_ns;
 use super::pace::Pace;
 use super::rows::{Counter, Rows, Why, absent};
-use super::source::{self, Source, number, unread};
+use super::source::{self, Source, leaving_room, number, unread};
 use super::told::NOT_TOLD;
 use super::{Tasks, Whose};
 use crate::process::{children, parse_nofile};
@@ -265,8 +266,10 @@ impl Descriptors {
         let folder = match files {
             source::Files::PodFiles(_) => Err(NOT_TOLD.into()),
             source::Files::Here => open(&path, flags, Mode::empty())
+                .map_err(io::Error::from)
+                .and_then(leaving_room)
                 .map(File::from)
-                .map_err(|error| unread(&path, &error.into())),
+                .map_err(|error| unread(&path, &error)),
         };
         Descriptors { folder, path, pace: Pace::default() }
     }

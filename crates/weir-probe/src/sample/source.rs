@@ -2,8 +2,11 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+use rustix::process::{Resource, getrlimit};
 
 use super::rows::{Counter, Why};
 use super::told::PodFiles;
@@ -26,9 +29,9 @@ impl Files {
         let path = path.as_ref().to_owned();
         Source {
             file: match self {
-                Files::Here => {
-                    TextOrigin::Open(File::open(&path).map_err(|error| unread(&path, &error)))
-                }
+                Files::Here => TextOrigin::Open(
+                    File::open(&path).and_then(leaving_room).map_err(|error| unread(&path, &error)),
+                ),
                 Files::PodFiles(told) => TextOrigin::PodFiles(told.clone()),
             },
             path,
@@ -42,6 +45,18 @@ impl Files {
             Files::PodFiles(told) => told.has(path),
         }
     }
+}
+
+/// Returns a file that was opened to be sampled, if it leaves a quarter of the process's descriptors to others: samples
+/// may be incomplete, but must not end what is measured. The kernel gives the lowest free number.
+pub(super) fn leaving_room<F: AsRawFd>(file: F) -> io::Result<F> {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if file.as_raw_fd() as u64 >= limit - limit / 4 {
+        return Err(io::Error::other(format!(
+            "too many files are sampled for the limit of {limit} descriptors (ulimit -n)"
+        )));
+    }
+    Ok(file)
 }
 
 /// A file, or the reason why it cannot be opened.

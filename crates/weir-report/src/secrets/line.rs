@@ -2,8 +2,8 @@
 
 use super::secret::{
     MASK, Named, PEM_IN_BASE64, begin_of_key, begins_map, behind_value_key, end_of_key, hash,
-    is_base64, is_credentials, is_harmless, is_map_word, is_of_a_key, is_of_query, is_place, named,
-    names_things, whole_key,
+    is_base64, is_credentials, is_harmless, is_map_word, is_of_a_key, is_of_query, is_place,
+    is_written_secret, named, names_things, whole_key,
 };
 use super::words::{closed, mask_of, nested, query_value, word};
 
@@ -156,6 +156,8 @@ impl<'t> Line<'t> {
                 self.url();
             } else if matches!(c, '$' | '{') && hash(self.rest()) > 0 {
                 self.skip(hash(self.rest()), MASK);
+            } else if let Some(name) = self.written_name() {
+                self.written_value(name);
             } else if c.is_ascii_alphanumeric() || c == '_' {
                 let end = self
                     .rest()
@@ -213,6 +215,33 @@ impl<'t> Line<'t> {
         if let Some(at) = authority.rfind('@').or_else(|| user_info.rfind('@')) {
             self.skip(at, MASK);
         }
+    }
+
+    /// Returns the name of a secret that begins here, with its equals sign, if it is written in the way of URLs.
+    fn written_name(&self) -> Option<&'t str> {
+        let before = self.text[..self.at].chars().next_back();
+        if before.is_some_and(|c| c.is_ascii_alphanumeric() || "_%[]".contains(c)) {
+            return None;
+        }
+        let tail = self.rest();
+        let end = tail.find(|c: char| !c.is_ascii_alphanumeric() && !"_-.~+%[]".contains(c));
+        let word = &tail[..end.unwrap_or(tail.len())];
+        let is_query = matches!(before, Some('?' | '&' | ';'));
+        let is_name = |name: &str| name.contains(['%', '[']) && is_written_secret(name, is_query);
+        // An equals sign may be encoded as well, in a URL that is the value of another one's parameter.
+        let encoded = ["%3D", "%3d", "%253D", "%253d"];
+        let inner = encoded.iter().filter_map(|sign| Some(word.find(sign)? + sign.len())).min();
+        if tail[word.len()..].starts_with('=') && is_name(word) {
+            return Some(&tail[..word.len() + 1]);
+        }
+        inner.map(|end| &tail[..end]).filter(|name| is_written_secret(name, true))
+    }
+
+    /// Masks the value behind a name of [`Line::written_name`].
+    fn written_value(&mut self, name: &str) {
+        self.keep(name.len());
+        let (length, shown) = query_value(self.rest_of_string());
+        self.skip(length, shown);
     }
 
     /// Processes a word that may be the name of a secret.

@@ -67,6 +67,48 @@ pub(super) fn is_of_query(name: &str) -> bool {
         || ENDS_OF_QUERIES.iter().any(|end| lower.ends_with(end))
 }
 
+/// Returns true if a name that is written in the way of URLs says that its value is a secret: with characters as `%XX`,
+/// or as a part of another thing (`user[password]`). `is_query` is true in the query of a URL.
+pub(super) fn is_written_secret(raw: &str, is_query: bool) -> bool {
+    let mut text = raw.to_owned();
+    // What is encoded twice is decoded twice.
+    for _ in 0..MOST_ENCODINGS {
+        text = decoded(&text);
+    }
+    let parts = text.split(['[', ']', '?', '&', ';', '=', '/']).filter(|part| !part.is_empty());
+    parts.map(letters).any(|part| named(&part) != Named::No || is_query && is_of_query(&part))
+}
+
+/// Times that a text is decoded, at most.
+const MOST_ENCODINGS: usize = 3;
+
+/// Returns a text with `%XX` replaced by the characters that they stand for.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let hex = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match hex.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) if first == b'%' => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            _ => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Returns a name with everything between its words as `_`.
+fn letters(name: &str) -> String {
+    name.chars()
+        .map(|c| if c.is_alphanumeric() || c == '.' || c == '-' { c } else { '_' })
+        .collect()
+}
+
 /// Directives whose second or later word is a name. In their lines, an everyday word counts as a name of a secret too.
 const NAMING: [&str; 27] = [
     "user",
@@ -132,7 +174,7 @@ pub(super) const PEM_IN_BASE64: &str = "LS0tLS1CRUdJTi";
 
 /// Returns true if a text may contain a secret. Other texts need no closer inspection.
 pub(super) fn may_be_in(text: &str) -> bool {
-    const PARTS: [&str; 21] = [
+    const PARTS: [&str; 22] = [
         "pass",
         "pwd",
         "secret",
@@ -153,6 +195,7 @@ pub(super) fn may_be_in(text: &str) -> bool {
         "md5",
         "jwks",
         "?",
+        "%",
         "sess",
     ];
     let lower = text.to_ascii_lowercase();

@@ -243,7 +243,7 @@ static LOADS: &[(&str, &[&str])] = &[
     ("closed: true, rate: 5", &["a load is either closed or has a rate"]),
     ("timeout: 1s", &["a load needs `closed: true` or a `rate`"]),
     ("rate: 5, spin: soon", &["`soon` is not auto or a duration such as 60us or 0s"]),
-    ("rate: 5, spin: 2s", &["`2s` is longer than 1s"]),
+    ("rate: 5, spin: 2s", &["`2s` is out of range: it is longer than 1s"]),
     ("rate: 0", &["`0` is out of range: a rate must be from 0.000001 to 1000000000"]),
     ("rate: fast", &["`fast` is not a rate in requests per second such as 500, 2.5k or 30k"]),
     ("rate: 60% of fastest", &["`60% of fastest` is not a rate"]),

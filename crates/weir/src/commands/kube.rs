@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Parser;
 use weir_hosts::{PlaceSpec, Pods};
 use weir_kube::{Cluster, KubeError, PodRequest, ProxyPods, Target, Unclear, image as archive};
-use weir_model::quantity::{parse_bytes, parse_duration};
+use weir_model::quantity::{parse_bytes, parse_time};
 use weir_model::study::{Arm, Study, SysctlMeans, Until};
 use weir_parameters::Catalog;
 use weir_study::Scale;
@@ -242,8 +242,7 @@ fn proxy_pods(args: &WantedArgs) -> Result<Option<ProxyPods>, Failure> {
 
 fn read_wanted(args: &WantedArgs) -> Result<PodRequest, Failure> {
     let memory = args.pod_memory.as_deref().map(|text| flag("--pod-memory", parse_bytes(text)));
-    let within =
-        args.pods_within.as_deref().map(|text| flag("--pods-within", parse_duration(text)));
+    let within = args.pods_within.as_deref().map(|text| flag("--pods-within", parse_time(text)));
     Ok(PodRequest {
         generators: check_count("--generators", args.generators)?,
         image: image(args),

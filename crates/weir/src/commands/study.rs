@@ -7,6 +7,7 @@ use weir_load::files::{LARGEST_DESCRIPTION, read_at_most};
 use weir_model::flow::ArrivalsSpec;
 use weir_model::nearest::nearest;
 use weir_model::record::Remark;
+use weir_model::room::STOCK_NOFILE;
 use weir_model::study::{LoadSpec, ProxyKind, Study};
 use weir_parameters::Catalog;
 use weir_study::{CheckContext, ReadyMade, Scale, StudyErrors, utf8};
@@ -16,9 +17,6 @@ use crate::commands::parameters;
 use crate::engine::{self, ENGINE};
 use crate::failure::Failure;
 use crate::terminal;
-
-/// Soft limit of open descriptors with which the lab starts proxies (see `weir-lab`).
-const PROXY_DESCRIPTORS: u64 = weir_lab::STOCK_NOFILE;
 
 /// A study and the text that it was read from.
 #[derive(Debug, Clone)]
@@ -150,7 +148,7 @@ pub(crate) fn remarks(study: &Study, catalog: &Catalog, machine: &CheckContext) 
 /// Returns the context for checking studies if some role is on another host.
 pub(crate) fn elsewhere(facts: Facts) -> CheckContext {
     CheckContext {
-        descriptor_limit: PROXY_DESCRIPTORS,
+        descriptor_limit: STOCK_NOFILE,
         most_descriptors: facts.most_descriptors,
         own_tables: facts.own_tables,
         local_ports: facts.local_ports,
@@ -164,7 +162,7 @@ pub(crate) fn elsewhere(facts: Facts) -> CheckContext {
 /// Returns the context for checking studies on this host.
 pub(crate) fn context() -> CheckContext {
     CheckContext {
-        descriptor_limit: PROXY_DESCRIPTORS,
+        descriptor_limit: STOCK_NOFILE,
         most_descriptors: weir_probe::host::own_nofile().1,
         own_tables: weir_load::descriptors::tables_can_be_own(),
         local_ports: weir_probe::local_ports(),

@@ -222,6 +222,15 @@ fn a_run_goes_on_where_it_was_begun() {
     let resume = "run --resume 'a run'";
     let ended = lan.start(&format!("{resume} --place proxy=web2")).end();
     ended.refused(&["it started with the generator on this host, the proxies on web1"]);
+    std::fs::create_dir(lan.sandbox.path("copied")).expect("own folder");
+    lan.sandbox.write("copied/run.identity", "1 1\n");
+    for name in ["run.json", "run.sha256", "study.yaml", "records.jsonl", "histograms.hlog"] {
+        lan.sandbox.write(&format!("copied/{name}"), &lan.sandbox.read(name));
+    }
+    // Nothing is run to reach what somebody else may have written.
+    let ended = lan.start("run --resume copied").end();
+    ended.refused(&["its folder was copied", "give --place proxy=web1 again"]);
+    assert!(lan.host(1).agents().is_empty());
     // Without a word about places.
     let mut again = lan.start(resume);
     let blocks = lan.sandbox.trials();

@@ -301,9 +301,18 @@ fn what_a_browser_has_recorded_is_sent_as_it_was() {
     let ended = peer.load(&format!("--request-set {path}"));
     let hosts = "a.har: no request to 127.0.0.1, but to a.test (2), b.test (1)";
     ended.refused_in_a_line(&[hosts, "--to ADDRESS:PORT http://a.test/"]);
-    for (entries, words) in
-        [("", "it has no requests"), (data_entry, "no request that can be sent: 1 not")]
-    {
+    let with_header = |name: &str, value: &str| {
+        let request = r#""method": "GET", "url": "http://127.0.0.1/""#;
+        format!(
+            r#"{{"request": {{{request}}}}}, {{"request": {{{request}, "headers": [{{"name": "{name}", "value": "{value}"}}]}}}}"#
+        )
+    };
+    for (entries, words) in [
+        ("", "it has no requests"),
+        (data_entry, "no request that can be sent: 1 not"),
+        (&with_header("X-A", r"a\r\nX-B: c"), "entry 2: value of field `X-A` holds CR, LF or NUL"),
+        (&with_header(r"X\nA", "b"), r"entry 2: field name `X\nA` is not a token"),
+    ] {
         let (_folder, path) = file("a.har", &har(entries));
         peer.load(&format!("--request-set {path}")).refused_in_a_line(&["a.har: ", words]);
     }

@@ -152,25 +152,42 @@ fn run_folders_that_cannot_be() {
 fn nowhere_for_temporary_files() {
     let sandbox = Sandbox::new();
     sandbox.write("study.yaml", &study("proxy: {kind: nginx}\n"));
-    let mut command = sandbox.weir(&["run", "study.yaml", "--out", "a run"]);
-    command.env("TMPDIR", "/nonexistent");
-    let ended = Running::start(&mut command).end();
-    ended.refused_in_a_line(&["cannot read /nonexistent: No such file"]);
-    assert!(!sandbox.run_folder().exists());
+    for (folder, why) in
+        [("/nonexistent", "No such file"), ("/dev/null", "not a directory"), ("", "No such")]
+    {
+        let mut command = sandbox.weir(&["run", "study.yaml", "--out", "a run"]);
+        command.env("TMPDIR", folder);
+        let ended = Running::start(&mut command).end();
+        let words = format!(
+            "cannot make files in `{folder}`, which TMPDIR names for temporary files: {why}"
+        );
+        ended.refused(&[&words, "hint: set TMPDIR to a folder"]);
+        assert!(!sandbox.run_folder().exists());
+    }
 }
 
 #[test]
-fn too_few_descriptors_for_all_connections() {
-    let sandbox = Sandbox::new();
-    sandbox.write(
-        "study.yaml",
-        &study("proxy: {kind: nginx}\n").replace("connections: 2", "connections: 500"),
-    );
-    sandbox.run_behind("ulimit -n 1024").refused(&[
-        "500 connections to each of 2 arms need 2072 descriptors, and the limit is 1024",
-        "raise the limit with `ulimit -Hn`",
-    ]);
-    assert!(!sandbox.run_folder().exists());
+fn too_few_descriptors() {
+    let proxies_need = "this run needs 1024 open descriptors on this host, but a process may have ";
+    for (limit, connections, words) in [
+        (
+            1024,
+            500,
+            "500 connections to each of 2 arms need 2264 descriptors, and the limit is 1024",
+        ),
+        (100, 2, "2 connections to each of 2 arms need 272 descriptors, and the limit is 100"),
+        // Proxies start with as many.
+        (300, 2, proxies_need),
+        (1023, 2, proxies_need),
+    ] {
+        let sandbox = Sandbox::new();
+        let connections = format!("connections: {connections}");
+        let text = study("proxy: {kind: nginx}\n").replace("connections: 2", &connections);
+        sandbox.write("study.yaml", &text);
+        let ended = sandbox.run_behind(&format!("ulimit -n {limit}"));
+        ended.refused(&[words, &limit.to_string(), "raise the limit"]);
+        assert!(!sandbox.run_folder().exists());
+    }
 }
 
 #[test]

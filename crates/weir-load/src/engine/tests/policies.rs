@@ -258,6 +258,17 @@ fn a_server_that_serves_no_connection_is_not_hammered() {
 }
 
 #[test]
+fn a_trial_begins_soon_where_connections_are_closed_before_the_last_is_open() {
+    // More than are opened at once. That the trial begins in time is checked in `simulate_with`.
+    for arrivals in [Arrivals::Held, Arrivals::Closed] {
+        let plan = one(arrivals, 1000, |_| {});
+        let ran = simulate_with(&plan, steady(MS), |reactor| reactor.turn_away_after = Some(1000));
+        let all = ran.all();
+        assert_in(all.lost + all.errors.total(), 1..);
+    }
+}
+
+#[test]
 fn a_status_code_that_is_none_is_an_error() {
     let odd = b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n";
     let plan = one(constant(100.0), 4, |_| {});

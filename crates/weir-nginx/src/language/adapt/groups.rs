@@ -30,21 +30,17 @@ impl Groups {
             block.children.iter().filter(|it| it.is_block("upstream")).filter_map(|upstream| {
                 Some((upstream, upstream.directive.argument(0)?.to_ascii_lowercase()))
             });
-        let mut groups = Groups { names: BTreeSet::new(), own: BTreeSet::new() };
+        let mut own = BTreeSet::new();
         for (upstream, name) in named {
             let mut addresses = upstream
                 .simple()
                 .filter(|node| node.directive.is("server"))
                 .filter_map(|server| server.directive.argument(0));
             if addresses.all(|address| sockets.behind(address).is_some()) {
-                groups.own.insert(name.clone());
+                own.insert(name);
             }
-            groups.names.insert(name);
         }
-        let variables = Variables::of(source, trees, &block.children);
-        // A variable may hold another, and that a third.
-        while groups.add_variables(&variables.values) {}
-        groups
+        Groups { names: group_names(source, trees, block), own }
     }
 
     /// Returns true if a name is a group's, or that of a variable that is known to hold only names of groups.
@@ -56,24 +52,42 @@ impl Groups {
     pub(super) fn is_own(&self, host: &str) -> bool {
         self.own.contains(&key(host))
     }
+}
 
-    /// Adds the variables whose values are all known groups; returns true if there were any.
-    fn add_variables(&mut self, values: &Texts) -> bool {
-        let new: Vec<String> = (values.iter().filter(|(name, of_one)| {
-            !self.names.contains(*name)
-                && !of_one.is_empty()
-                && of_one.iter().all(|value| self.is_clear_target(value))
-        }))
-        .map(|(name, _)| name.clone())
+/// Returns the names, in lower case, of the groups of a top-level block, and of the variables, with their `$`, that are
+/// known to hold only names of groups.
+pub(in crate::language) fn group_names(
+    source: &Source,
+    trees: &[Tree],
+    block: &Node<'_>,
+) -> BTreeSet<String> {
+    let upstreams = block.children.iter().filter(|it| it.is_block("upstream"));
+    let mut names: BTreeSet<String> = upstreams
+        .filter_map(|upstream| upstream.directive.argument(0))
+        .map(str::to_ascii_lowercase)
         .collect();
-        let are_any = !new.is_empty();
-        self.names.extend(new);
-        are_any
-    }
+    let variables = Variables::of(source, trees, &block.children);
+    // A variable may hold another, and that a third.
+    while add_variables(&mut names, &variables.values) {}
+    names
+}
 
-    /// Returns true if a value leads to one of these groups in clear.
-    fn is_clear_target(&self, value: &str) -> bool {
-        let target = Target::of(value);
-        target.is_in_clear() && self.contains(target.host)
-    }
+/// Adds the variables whose values are all known groups; returns true if there were any.
+fn add_variables(names: &mut BTreeSet<String>, values: &Texts) -> bool {
+    let new: Vec<String> = (values.iter().filter(|(name, of_one)| {
+        !names.contains(*name)
+            && !of_one.is_empty()
+            && of_one.iter().all(|value| is_clear_target(names, value))
+    }))
+    .map(|(name, _)| name.clone())
+    .collect();
+    let are_any = !new.is_empty();
+    names.extend(new);
+    are_any
+}
+
+/// Returns true if a value leads to one of these groups in clear.
+fn is_clear_target(names: &BTreeSet<String>, value: &str) -> bool {
+    let target = Target::of(value);
+    target.is_in_clear() && names.contains(&key(target.host))
 }

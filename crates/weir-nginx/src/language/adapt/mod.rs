@@ -1,7 +1,7 @@
 //! A copy of a user's configuration that runs in a trial beside others.
 
 mod files;
-mod groups;
+pub(super) mod groups;
 mod includes;
 mod known;
 mod network;

@@ -7,9 +7,11 @@ use weir_configuration::{ConfigurationError, Splice};
 
 use super::levels::{Chain, level_with};
 use super::{Planner, Writing};
+use crate::language::adapt::groups::group_names;
 use crate::language::origin::Target;
 use crate::language::place::{self, Insertion};
 use crate::language::syntax::quoted;
+use crate::language::variables::key;
 use crate::language::view::{Node, error_at};
 
 /// Directive that keeps connections, for which a group is made.
@@ -58,16 +60,27 @@ impl<'a> Planner<'a> {
             .collect();
         let mut all = Vec::new();
         passes(&mut vec![http], &mut all);
+        let kept_names = group_names(self.source, self.trees, http);
+        let mut replaced = None;
         let mut used = BTreeSet::new();
         for pass in &all {
             let host = pass.target().host.to_ascii_lowercase();
-            if host.contains('$') {
+            if host.contains('$') && !kept_names.contains(&key(&host)) {
+                replaced = replaced.or(Some(pass));
+            } else if host.contains('$') {
                 used.extend(names.iter().cloned());
             } else if names.contains(&host) {
                 used.insert(host);
             } else if writing.text.is_some() {
                 self.make_group(pass, &names, writing)?;
             }
+        }
+        if let Some(pass) = replaced.filter(|_| writing.text.is_some()) {
+            if used.is_empty() && self.groups.is_empty() {
+                return Err(self.replaced_group(pass, writing));
+            }
+            // A load may ask what the others are for.
+            used.extend(names);
         }
         Ok(used)
     }
@@ -169,6 +182,20 @@ impl<'a> Planner<'a> {
             "write `upstream NAME {{ zone NAME 64k; server {server} resolve; }}` in `http` and `proxy_pass` to NAME \
              (nginx 1.27.3 and later); without `zone` and `resolve` the name is looked up once, when nginx starts, \
              which fails if it cannot be"
+        ))
+    }
+
+    /// Returns the error for a variable that may hold something other than a group: a copy passes its requests to the
+    /// run's origin server itself, so no group is used.
+    fn replaced_group(&self, pass: &Pass<'_>, writing: &Writing<'_>) -> ConfigurationError {
+        let host = pass.target().host;
+        let message = format!(
+            "`{}` is set in an `upstream`, and {host} may hold something else: in a copy, requests go to weir's origin server \
+             without an `upstream`, so the change would have no effect",
+            writing.row.id
+        );
+        error_at(self.source, pass.node.file, pass.node.directive, message).hint(format!(
+            "give {host} only names of `upstream` blocks, also for each address that it may hold now"
         ))
     }
 

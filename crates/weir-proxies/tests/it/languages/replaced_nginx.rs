@@ -139,11 +139,11 @@ fn nginx_by_what_the_requests_of_the_load_meet() {
             tls /spare/ => servers 8 2 servers backup weight=2; servers 8 hash $request_uri; {stapled}
             tls /paths/ => servers 7 2 servers; servers 7 2 servers unix:; {stapled}
             tls /post/ => {stapled}
-            tls /set/ => {stapled}
-            tls /set/?a=b => servers 7 2 servers; servers 7 2 servers unix:; {stapled}
+            tls /set/ => names 19 proxy_pass http://$to; {stapled}
+            tls /set/?a=b => servers 7 2 servers; servers 7 2 servers unix:; names 19 proxy_pass http://$to; {stapled}
             tls /told/ => names 20 proxy_pass http://$to; {stapled}
-            tls /known/ => {stapled}; limit 21 limit_req zone=named; client_address 6 limit_req_zone $key zone=named:1m rate=10r/s
-            tls /known/ Authorization=a => {stapled}
+            tls /known/ => names 21 proxy_pass http://$to; {stapled}; limit 21 limit_req zone=named; client_address 6 limit_req_zone $key zone=named:1m rate=10r/s
+            tls /known/ Authorization=a => names 21 proxy_pass http://$to; {stapled}
             "
         ),
     );

@@ -9,7 +9,7 @@ use std::time::Duration;
 use weir_load::Io;
 use weir_load::calibrate::{Calibrating, calibrate};
 use weir_model::calibration::{Calibration, FORMAT, WayCalibration};
-use weir_model::quantity::parse_duration;
+use weir_model::quantity::parse_time;
 use weir_report::load::calibration;
 
 use crate::args::{self, LoadArgs, LoadFormat};
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         generator: allowed.cpus().first().copied(),
         server: allowed.cpus().last().copied(),
         length: match &args.duration {
-            Some(text) => flag("-d", parse_duration(text))?,
+            Some(text) => flag("-d", parse_time(text))?,
             None => LENGTH,
         },
         rounds: ROUNDS,

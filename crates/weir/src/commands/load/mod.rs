@@ -17,7 +17,7 @@ use weir_http::ParseError;
 use weir_load::{Control, LoadError, Plan, SliceData, Watch};
 use weir_model::load::{ErrorKind, Lifetime};
 use weir_model::load_report::LoadReport;
-use weir_model::quantity::parse_duration;
+use weir_model::quantity::parse_time;
 use weir_report::secrets::{masked, visible};
 
 use crate::args::{LoadArgs, LoadFormat, ProgressWord};
@@ -293,7 +293,7 @@ fn read_interval(args: &LoadArgs) -> Result<usize, Failure> {
     let Some(text) = &args.every else {
         return Ok(1);
     };
-    let every = flag("--every", parse_duration(text))?;
+    let every = flag("--every", parse_time(text))?;
     if every.subsec_nanos() == 0 && !every.is_zero() {
         Ok(every.as_secs() as usize)
     } else {

@@ -243,6 +243,26 @@ fn a_group_that_would_change_requests_is_offered_with_its_reason() {
     change(&make_user("", server).read(), &settings).unwrap_err();
 }
 
+#[test]
+fn a_group_that_the_copy_does_not_use_is_refused() {
+    let plain = location("/plain", "app");
+    for (values, more, is_used) in [
+        ("default app; b app;", "", true),
+        ("default app; b 192.0.2.9:80;", "", false),
+        ("default app; b $http_x;", "", false),
+        // A load may ask for this one; where it does not, the copy's remarks say so.
+        ("default app; b 192.0.2.9:80;", &*plain, true),
+    ] {
+        let http = format!("    map $http_a $to {{ {values} }}\n{GROUP}");
+        let user = make_user(&http, &format!("{}{more}", location("/", "$to")));
+        let changed = change(&user.read(), &[("origin_keepalive", "8")]);
+        assert_eq!(changed.is_ok(), is_used, "{values} {more}");
+        let Err(error) = changed else { continue };
+        must_have(error.what, &["$to may hold something else", "would have no effect"]);
+        must_have(error.hint.unwrap(), &["only names of `upstream` blocks"]);
+    }
+}
+
 fn upgrade_map(entries: &str) -> String {
     format!("    map $http_upgrade $connection_upgrade {{\n{entries}    }}\n{GROUP}")
 }
