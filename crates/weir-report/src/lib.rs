@@ -14,6 +14,7 @@
 
 pub mod csv;
 pub mod doctor;
+pub mod history;
 mod input;
 pub mod load;
 pub mod number;

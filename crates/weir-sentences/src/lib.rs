@@ -13,6 +13,7 @@ pub mod doctor;
 mod effects;
 pub mod growth;
 pub mod headline;
+pub mod history;
 mod idle;
 pub mod limiter;
 mod limits;

@@ -12,6 +12,7 @@ mod capacity;
 mod compare;
 mod doctor;
 mod generate;
+mod history;
 mod kube;
 mod load;
 mod patch;
@@ -21,6 +22,7 @@ pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use compare::{CandidateArgs, CompareArgs};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use generate::GenerateArgs;
+pub(crate) use history::HistoryArgs;
 pub(crate) use kube::{
     ImageArgs, KubeArgs, PodArgs, RenderArgs, RightsArgs, SysctlArgs, WaitArgs, WantedArgs,
 };
@@ -61,6 +63,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Write the report of a run again, in any format.
     Report(ReportArgs),
+    /// Show all runs of a study over time: what changed when, and what else changed with it.
+    History(HistoryArgs),
     /// Print what an arm of a run changes in your own configuration, as a diff; apply nothing.
     Patch(PatchArgs),
     /// Say which settings of this host and its nginx would limit a load; change nothing.
@@ -107,6 +111,7 @@ impl Command {
             Command::Compare(args) => &mut args.output,
             Command::Run(args) => &mut args.output,
             Command::Report(args) => &mut args.output,
+            Command::History(args) => &mut args.output,
             _ => return self,
         };
         output.take_if(|path| path.as_os_str() == "-");

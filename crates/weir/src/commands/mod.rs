@@ -18,8 +18,10 @@ mod confirm;
 mod doctor;
 mod fail_if;
 mod generate;
+pub(crate) mod history;
 mod idle;
 mod ingress;
+mod kept_runs;
 pub(crate) mod kube;
 mod launch;
 mod load;
@@ -74,6 +76,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::TryUserNamespace => rootless::attempt(),
         Command::Run(args) => run::run(*args),
         Command::Report(args) => report::run(args),
+        Command::History(args) => history::run(&args),
         Command::Patch(args) => patch::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Parameters(args) => parameters::run(&args),
@@ -108,6 +111,7 @@ fn prints(command: &Command) -> bool {
         Command::Capacity(args) => args.output.is_none(),
         Command::Compare(args) => args.output.is_none(),
         Command::Report(args) => args.output.is_none(),
+        Command::History(args) => args.output.is_none(),
         Command::Launch(_) | Command::TryUserNamespace | Command::Wait(_) => false,
         _ => true,
     }

@@ -10,7 +10,7 @@ use weir_model::record::{Record, RunHeader};
 use weir_model::{calibration, load_report, record};
 
 use crate::commands::compare::runs;
-use crate::commands::{capacity, config, parameters, report, restore};
+use crate::commands::{capacity, config, history, parameters, report, restore};
 
 /// A format: its name and version, its description, and the function that makes its schema.
 struct Format {
@@ -35,10 +35,11 @@ const fn format(
 
 /// All formats.
 #[rustfmt::skip]
-const FORMATS: [Format; 12] = [
+const FORMATS: [Format; 13] = [
     format(load_report::FORMAT, "what `weir load --format json` prints", false, build_schema::<weir_report::load::Observed<'_>>),
     format(report::FORMAT, "what `weir run --format json` and `weir report --format json` print", true, build_schema::<report::Document<'_>>),
     format(runs::FORMAT, "what `weir compare RUN_A RUN_B --format json` prints", true, build_schema::<runs::Document<'_>>),
+    format(history::FORMAT, "what `weir history --format json` prints", true, build_schema::<history::Document<'_>>),
     format(capacity::FORMAT, "what `weir capacity --format json` prints", true, build_schema::<capacity::Answer<'_>>),
     format(weir_doctor::FORMAT, "what `weir doctor --format json` prints", false, build_schema::<weir_doctor::Examination>),
     format(parameters::FORMAT, "what `weir parameters --format json` prints", false, build_schema::<parameters::Listed<'_>>),

@@ -12,6 +12,7 @@ use weir_record::{HEADER_FILE, Run};
 use weir_report::secrets::masked;
 
 use crate::args::{CompareArgs, ReportFormat};
+use crate::commands::kept_runs::is_same_study;
 use crate::commands::{deliver, fail_if, report};
 use crate::failure::Failure;
 use crate::terminal;
@@ -99,13 +100,6 @@ fn refuse_unlike(old: &RunHeader, new: &RunHeader) -> Result<(), Failure> {
     if old.run == new.run && old.started_at == new.started_at {
         return Err(Failure::input(format!("{} is compared with itself", old.run)));
     }
-    for run in [old, new] {
-        if !run.study.capacity.is_empty() {
-            return Err(Failure::input(format!("{} searched for a capacity", run.run)).hint(
-                "capacities of two runs cannot be compared yet; compare runs of a study with loads",
-            ));
-        }
-    }
     if !is_same_study(old, new) {
         return Err(Failure::input(format!(
             "{} and {} are runs of different studies ({} and {}), without an arm and a load in common",
@@ -117,17 +111,6 @@ fn refuse_unlike(old: &RunHeader, new: &RunHeader) -> Result<(), Failure> {
             .hint("give the earlier run first"));
     }
     Ok(())
-}
-
-/// Returns true if the studies of two runs have an arm with the same settings and a load with the same requests.
-fn is_same_study(one: &RunHeader, other: &RunHeader) -> bool {
-    let (one, other) = (&one.study, &other.study);
-    let has_load = one.loads.iter().any(|load| other.loads.contains(load));
-    let has_arm = one.arms.iter().any(|arm| {
-        let same = other.arms.iter().find(|other| other.name == arm.name);
-        same.is_some_and(|same| same.settings == arm.settings)
-    });
-    has_load && has_arm
 }
 
 /// Finds the complete runs of the study in a folder that began before the later of two runs, on the same machine; those
@@ -155,7 +138,7 @@ fn find_earlier(folder: &Path, [old, new]: [&RunHeader; 2]) -> Result<Vec<Run>, 
         let header = &run.header;
         let is_one_of_both = [old, new].iter().any(|other| other.started_at == header.started_at);
         let is_earlier = header.started_at < new.started_at && !is_one_of_both;
-        let is_alike = header.study.capacity.is_empty() && is_same_study(header, new);
+        let is_alike = is_same_study(header, new);
         let is_here = !differences(header, new).iter().any(|one| one.is_of_machine);
         if is_earlier && is_alike && is_here && is_complete(&run) {
             runs.push(run);
