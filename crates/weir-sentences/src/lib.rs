@@ -7,6 +7,7 @@
 
 mod alone;
 mod answer;
+pub mod baseline;
 pub mod capacity;
 mod comparison;
 pub mod doctor;

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weir_model::study::{ProxyKind, Until};
 
+mod baseline;
 mod capacity;
 mod compare;
 mod doctor;
@@ -18,6 +19,7 @@ mod load;
 mod patch;
 mod progress;
 
+pub(crate) use baseline::BaselineArgs;
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use compare::{CandidateArgs, CompareArgs};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
@@ -291,6 +293,9 @@ pub(crate) struct RunArgs {
     /// Write the conditions of --fail-if to a file as JUnit XML, which CI servers show as test results
     #[arg(long, value_name = "FILE", requires = "fail_if")]
     pub(crate) junit: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) kept: BaselineArgs,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use weir_files::only_ours_named;
 use weir_history::{DatedRun, LeftOutRun, RunFigures, WhyLeftOut};
 use weir_model::record::{Outcome, RunHeader};
+use weir_model::study::Study;
 use weir_record::{HEADER_FILE, Run, read_header};
 
 use crate::failure::Failure;
@@ -63,7 +64,7 @@ pub(super) fn read_alike(
 ) -> KeptRuns {
     let mut runs = Vec::new();
     for kept in headers {
-        let why = if is_same_study(&kept.header, reference) {
+        let why = if is_same_study(&kept.header.study, &reference.study) {
             read_dated(&kept.path)
         } else {
             Err(WhyLeftOut::OtherStudy { study: kept.header.study.name.clone() })
@@ -113,10 +114,9 @@ pub(super) fn name_of(path: &Path) -> String {
     path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Returns true if the studies of two runs have an arm with the same settings and a load with the same requests, and
+/// Returns true if two studies have an arm with the same settings and a load with the same requests, and
 /// the same objective if they search for a capacity.
-pub(super) fn is_same_study(one: &RunHeader, other: &RunHeader) -> bool {
-    let (one, other) = (&one.study, &other.study);
+pub(super) fn is_same_study(one: &Study, other: &Study) -> bool {
     let has_load = one.loads.iter().any(|load| other.loads.contains(load));
     let has_arm = one.arms.iter().any(|arm| {
         let same = other.arms.iter().find(|other| other.name == arm.name);

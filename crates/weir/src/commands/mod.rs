@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::terminal;
 
 mod agent;
+mod baseline;
 pub(crate) mod capacity;
 pub(crate) mod compare;
 pub(crate) mod config;

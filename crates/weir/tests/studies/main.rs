@@ -3,6 +3,7 @@
 mod capacity;
 mod capacity_refused;
 mod compare;
+mod history;
 mod report;
 mod run;
 mod run_alone;
