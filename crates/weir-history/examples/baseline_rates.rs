@@ -64,13 +64,14 @@ fn simulate(
     let (mut false_fails, mut early, mut fails, mut late) = (0_u32, 0_u32, 0_u32, 0_u32);
     let (mut delays, mut last_kept) = (Vec::new(), Vec::new());
     for _ in 0..histories {
-        let mut kept: Vec<RunFigures> = Vec::new();
+        let mut baseline: Vec<RunFigures> = Vec::new();
         let (mut first_fail, mut last) = (None, 0.0);
         for run in 0..RUNS {
             let new = draw(rng, level(run), noise, figures);
-            let all: Vec<&RunFigures> = kept.iter().collect();
-            let found = judge_by_baseline(&all, &new, &[], KEPT);
-            let is_worse = found.is_some_and(|found| found.runs.verdict == RunVerdict::Worse);
+            let all: Vec<&RunFigures> = baseline.iter().collect();
+            let findings = judge_by_baseline(&all, &new, &[], KEPT);
+            let is_worse =
+                findings.is_some_and(|findings| findings.runs.verdict == RunVerdict::Worse);
             if is_worse && run >= BEGIN {
                 first_fail = first_fail.or(Some(run - BEGIN + 1));
             }
@@ -82,8 +83,8 @@ fn simulate(
             }
             if !is_worse {
                 last = level(run);
-                kept.push(new);
-                kept.drain(surplus(kept.len(), KEPT));
+                baseline.push(new);
+                baseline.drain(surplus(baseline.len(), KEPT));
             }
         }
         delays.push(first_fail.unwrap_or(RUNS));

@@ -73,7 +73,7 @@ fn first_of(most: usize) -> usize {
 /// Returns the indexes of the runs to remove from a baseline that has `kept` runs in order of time: the oldest after the
 /// first ones, until at most `most` are left.
 pub fn surplus(kept: usize, most: usize) -> std::ops::Range<usize> {
-    let first = first_of(most);
+    let first = first_of(most).min(kept);
     first..first + kept.saturating_sub(most)
 }
 
@@ -104,19 +104,19 @@ mod tests {
     /// the level of the last run that was accepted.
     fn accepted(seed: u64, level_of: fn(u32) -> f64) -> f64 {
         let mut rng = SplitMix64::new(seed);
-        let mut kept: Vec<RunFigures> = Vec::new();
+        let mut baseline: Vec<RunFigures> = Vec::new();
         let mut last = 0.0;
         for number in 0..60 {
             let new = draw(&mut rng, level_of(number), 0.01);
-            let all: Vec<&RunFigures> = kept.iter().collect();
-            let found = judge_by_baseline(&all, &new, &[], 20);
-            if found.is_none_or(|found| found.may_be_kept()) {
+            let all: Vec<&RunFigures> = baseline.iter().collect();
+            let findings = judge_by_baseline(&all, &new, &[], 20);
+            if findings.is_none_or(|findings| findings.may_be_kept()) {
                 last = level_of(number);
-                kept.push(new);
-                kept.drain(surplus(kept.len(), 20));
+                baseline.push(new);
+                baseline.drain(surplus(baseline.len(), 20));
             }
         }
-        assert!(kept.len() <= 20);
+        assert!(baseline.len() <= 20);
         last
     }
 
@@ -138,8 +138,8 @@ mod tests {
         let few: Vec<RunFigures> =
             (0..3).map(|_| draw(&mut SplitMix64::new(1), 0.0, 0.01)).collect();
         let all: Vec<&RunFigures> = few.iter().collect();
-        let found = judge_by_baseline(&all, &few[0], &[], 20).expect("kept");
-        assert!(found.is_beginning() && found.may_be_kept());
+        let findings = judge_by_baseline(&all, &few[0], &[], 20).expect("kept");
+        assert!(findings.is_beginning() && findings.may_be_kept());
         assert_eq!(judge_by_baseline(&[], &few[0], &[], 20), None);
     }
 }

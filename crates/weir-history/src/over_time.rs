@@ -178,9 +178,9 @@ fn find_breaks(runs: &[DatedRun]) -> Vec<MachineBreak> {
     let pairs = runs.windows(2).enumerate();
     pairs
         .map(|(index, pair)| {
-            let mut differences = differences(&pair[0].header, &pair[1].header);
-            differences.retain(|one| one.is_of_machine);
-            MachineBreak { at: index + 1, differences }
+            let mut all = differences(&pair[0].header, &pair[1].header);
+            all.retain(|one| one.is_of_machine);
+            MachineBreak { at: index + 1, differences: all }
         })
         .filter(|one| !one.differences.is_empty())
         .collect()
@@ -212,18 +212,112 @@ fn group(series: &[Series]) -> Vec<Vec<ChangedFigure>> {
 /// Returns a change with the differences of the environment that are nearest to it.
 fn describe(runs: &[DatedRun], figures: Vec<ChangedFigure>) -> ChangeFindings {
     let at = figures[figures.len() / 2].change.at;
-    let found = figures.iter().map(|figure| figure.change.found).min().unwrap_or(at);
-    let near = [Some(at), at.checked_sub(1), Some(at + 1), at.checked_sub(2), Some(at + 2)];
-    let known = near.into_iter().flatten().filter(|&run| run > 0 && run < runs.len());
-    let around = known
+    let first_found = figures.iter().map(|figure| figure.change.found).min();
+    let nearby = [Some(at), at.checked_sub(1), Some(at + 1), at.checked_sub(2), Some(at + 2)];
+    let candidates = nearby.into_iter().flatten().filter(|&run| run > 0 && run < runs.len());
+    let around = candidates
         .map(|run| (run, software_differences(&runs[run - 1], &runs[run])))
         .find(|(_, differences)| !differences.is_empty());
     let (differences_at, differences) = around.unwrap_or((at, Vec::new()));
-    ChangeFindings { at, found, figures, differences, differences_at }
+    ChangeFindings { at, found: first_found.unwrap_or(at), figures, differences, differences_at }
 }
 
 fn software_differences(before: &DatedRun, after: &DatedRun) -> Vec<Difference> {
     let mut all = differences(&before.header, &after.header);
     all.retain(|one| !one.is_of_machine);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::fixture;
+    use weir_model::study::ArmRole;
+    use weir_stats::SplitMix64;
+
+    use super::*;
+    use crate::figures::{Figure, Quantity};
+
+    /// Draws runs of two figures that differ by 1 %: the rate of a closed loop, and the p99 of an open one.
+    fn draw(seed: u64, levels: &[f64]) -> Vec<DatedRun> {
+        let mut rng = SplitMix64::new(seed);
+        let study = fixture::study(vec![fixture::arm("stock", ArmRole::Baseline, &[])]);
+        let runs = levels.iter().zip(0_u32..).map(|(level, number)| {
+            let figures = [Quantity::Rate, Quantity::ResponseP99].map(|metric| {
+                let normal = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+                let side = if metric == Quantity::Rate { 1.0 } else { -1.0 };
+                let rate = (metric == Quantity::ResponseP99).then_some((5_000.0, 5_000.0));
+                let key = FigureKey { load: "load".to_owned(), arm: "stock".to_owned(), metric };
+                let value = Some(10_000.0 * (side * level + 0.01 * normal).exp());
+                Figure { key, value, rate }
+            });
+            let figures = RunFigures {
+                name: format!("run-{number}"),
+                figures: figures.into(),
+                confidence: 0.95,
+                band: 0.02,
+            };
+            let header = fixture::header(study.clone());
+            DatedRun { header, figures, began_s: 86_400.0 * f64::from(number) }
+        });
+        runs.collect()
+    }
+
+    #[test]
+    fn figures_that_change_together_are_one_change_with_what_else_changed() {
+        let mut levels = [0.0; 40];
+        levels[25..].fill(-0.1);
+        levels[7] = -0.5;
+        let mut runs = draw(1, &levels);
+        for run in &mut runs[26..] {
+            run.header.environment.versions.insert("nginx".to_owned(), "nginx/9".to_owned());
+        }
+        let history = over_time(&runs, Vec::new());
+        assert_eq!(history.changes.len(), 1, "{:?}", history.changes);
+        let change = &history.changes[0];
+        assert_eq!((change.at, change.figures.len(), change.differences_at), (25, 2, 26));
+        for figure in &change.figures {
+            let SeriesChange { ratio, interval: (low, high), is_worse, .. } = figure.change;
+            assert!(is_worse && low < ratio && ratio < high, "{figure:?}");
+            let wanted = if figure.key.metric == Quantity::Rate { -0.1 } else { 0.1 };
+            assert!((ratio.ln() - wanted).abs() < 0.02, "{figure:?}");
+        }
+        assert_eq!(history.series[0].segments.len(), 2);
+    }
+
+    #[test]
+    fn another_machine_is_a_break_and_no_change() {
+        let mut levels = [0.0; 30];
+        levels[15..].fill(-0.3);
+        let mut runs = draw(2, &levels);
+        for run in &mut runs[15..] {
+            run.header.environment.cpu_model.push_str(" II");
+        }
+        let history = over_time(&runs, Vec::new());
+        assert_eq!((history.changes.len(), history.breaks.len(), history.breaks[0].at), (0, 1, 15));
+        let ends: Vec<usize> = history.series[0].segments.iter().map(|one| one.last).collect();
+        assert_eq!(ends, [14, 29]);
+    }
+
+    #[test]
+    fn a_slow_trend_is_a_drift_with_its_slope() {
+        let levels: Vec<f64> = (0..60).map(|run| -0.001 * f64::from(run)).collect();
+        let history = over_time(&draw(3, &levels), Vec::new());
+        let newest = history.series[0].segments.last().expect("a segment");
+        let drift = newest.drift.expect("a drift");
+        let (per_week, (low, high)) = drift.per_week.expect("weeks");
+        assert!(drift.is_worse && (0.98..1.0).contains(&per_week), "{drift:?}");
+        assert!(low < 0.993 && high > 0.993, "{drift:?}");
+    }
+
+    #[test]
+    fn runs_at_another_rate_are_left_out_of_response_times() {
+        let mut runs = draw(4, &[0.0; 12]);
+        for run in &mut runs[..4] {
+            run.figures.figures[1].rate = Some((6_000.0, 6_000.0));
+        }
+        let history = over_time(&runs, Vec::new());
+        assert_eq!((history.series[0].other_rates, history.series[1].other_rates), (0, 4));
+        assert_eq!(history.series[1].values.iter().flatten().count(), 8);
+        assert!(!over_time(&runs[..5], Vec::new()).series[0].is_judged);
+    }
 }

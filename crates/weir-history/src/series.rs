@@ -125,15 +125,14 @@ impl Series {
         let (places, logs): (Vec<usize>, Vec<f64>) =
             stretch.filter_map(|run| self.values[run].map(|value| (run, value.ln()))).unzip();
         self.is_judged |= logs.len() >= LEAST_LENGTH;
-        let found = monitor(&logs, level);
+        let monitored = monitor(&logs, level);
         let mut starts = vec![0];
-        starts.extend(found.changes.iter().map(|change| change.place));
+        starts.extend(monitored.changes.iter().map(|change| change.place));
         let ends = starts.iter().skip(1).copied().chain([logs.len()]);
         let ranges: Vec<Range<usize>> =
             starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect();
-        let is_last = |range: &Range<usize>| range.end == logs.len();
         for range in ranges.iter().filter(|range| !range.is_empty()) {
-            let drift = found.drift.filter(|_| is_last(range)).and_then(|found| {
+            let drift = monitored.drift.filter(|_| range.end == logs.len()).and_then(|found| {
                 self.drift(&places[range.clone()], &logs[range.clone()], seconds, confidence)
                     .map(|drift| Drift { found: places[found], ..drift })
             });
@@ -147,7 +146,7 @@ impl Series {
                 drift,
             });
         }
-        for (pair, change) in ranges.windows(2).zip(&found.changes) {
+        for (pair, change) in ranges.windows(2).zip(&monitored.changes) {
             let [before, after] = [0, 1].map(|side| &logs[pair[side].clone()]);
             let Some((size, half)) = size_of(before, after, confidence) else { continue };
             self.changes.push(SeriesChange {

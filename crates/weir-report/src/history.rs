@@ -1,7 +1,7 @@
 //! Runs of one study over time.
 
 use weir_history::{
-    ChangeFindings, ChangedFigure, HistoryFindings, LeftOutRun, Quantity, Segment, Series,
+    ChangeFindings, ChangedFigure, HistoryFindings, LeftOutRun, Quantity, RunName, Segment, Series,
 };
 use weir_model::record::Validity;
 use weir_sentences::history::{
@@ -133,9 +133,6 @@ fn charts(found: &HistoryFindings) -> Vec<Block> {
 }
 
 fn chart(found: &HistoryFindings, series: &Series, title: String) -> RunSeries {
-    let day = |run: Option<&weir_history::RunName>| {
-        run.map_or_else(String::new, |run| run.started_at.chars().take(10).collect())
-    };
     let changes = series.changes.iter().map(|change| RunMark {
         before: change.at,
         class: if change.is_worse { "level" } else { "at" },
@@ -161,8 +158,12 @@ fn chart(found: &HistoryFindings, series: &Series, title: String) -> RunSeries {
         dots: dots.collect(),
         levels: series.segments.iter().map(level).collect(),
         marks: breaks.chain(changes).collect(),
-        ends: [day(found.runs.first()), day(found.runs.last())],
+        ends: [found.runs.first(), found.runs.last()].map(day_of),
     }
+}
+
+fn day_of(run: Option<&RunName>) -> String {
+    run.map_or_else(String::new, |run| run.started_at.chars().take(10).collect())
 }
 
 fn level(segment: &Segment) -> (usize, usize, f64) {

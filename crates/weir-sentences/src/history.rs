@@ -48,7 +48,7 @@ pub fn describe_change(found: &HistoryFindings, change: &ChangeFindings) -> Stri
         let figures = change.figures.iter().filter(|one| one.change.is_worse == is_worse);
         join_names(&figures.map(describe_size).collect::<Vec<_>>())
     });
-    let what = match (worse.as_str(), better.as_str()) {
+    let clauses = match (worse.as_str(), better.as_str()) {
         (worse, "") => format!("worse: {worse}"),
         ("", better) => format!("better: {better}"),
         (worse, better) => format!("worse: {worse}; better: {better}"),
@@ -65,7 +65,7 @@ pub fn describe_change(found: &HistoryFindings, change: &ChangeFindings) -> Stri
         format!("{when} also changed: {}", join_names(&names))
     };
     format!(
-        "Since {} ({}), {what} (found with {}); {around}.",
+        "Since {} ({}), {clauses} (found with {}); {around}.",
         first.name,
         day(&first.started_at),
         found.runs[change.found].name
@@ -123,7 +123,7 @@ fn describe_small(ratio: f64, (low, high): (f64, f64)) -> String {
 /// Returns a clause for each run with which another machine begins.
 pub fn describe_breaks(found: &HistoryFindings) -> Vec<String> {
     let breaks = found.breaks.iter().map(|one| {
-        let what: Vec<String> = one
+        let properties: Vec<String> = one
             .differences
             .iter()
             .map(|difference| format!("{} ({} → {})", difference.what, difference.old, difference.new))
@@ -133,7 +133,7 @@ pub fn describe_breaks(found: &HistoryFindings) -> Vec<String> {
             "another machine since {} ({}): {}; what came before is not compared with what came after",
             run.name,
             day(&run.started_at),
-            join_names(&what)
+            join_names(&properties)
         )
     });
     breaks.collect()

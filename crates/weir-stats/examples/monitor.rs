@@ -70,8 +70,8 @@ fn main() -> io::Result<()> {
     )?;
     for noise in [0.005, 0.01, 0.015, 0.02, 0.03] {
         for before in [10, 20, 30, 50] {
-            let found = Found::of(&mut rng, World::Normal, (noise, before), series);
-            writeln!(out, "| {} % | {before} | {} |", noise * 100.0, found.row())?;
+            let outcomes = StepOutcomes::of(&mut rng, World::Normal, (noise, before), series);
+            writeln!(out, "| {} % | {before} | {} |", noise * 100.0, outcomes.row())?;
         }
     }
     writeln!(
@@ -79,7 +79,11 @@ fn main() -> io::Result<()> {
         "\n| runs, noise 1 %, 30 before | found within 5 | median | nine of ten | first run exact, ±1 | size covered |\n|---|---|---|---|---|---|"
     )?;
     for (name, world) in WORLDS.into_iter().take(7) {
-        writeln!(out, "| {name} | {} |", Found::of(&mut rng, world, (0.01, 30), series).row())?;
+        writeln!(
+            out,
+            "| {name} | {} |",
+            StepOutcomes::of(&mut rng, world, (0.01, 30), series).row()
+        )?;
     }
     writeln!(
         out,
@@ -105,8 +109,8 @@ fn claims(rng: &mut SplitMix64, world: World, figures: usize, series: u64) -> (f
     [changes, drifts].map(|count| f64::from(count) / series as f64).into()
 }
 
-/// What became of planted steps.
-struct Found {
+/// Outcome of planted steps.
+struct StepOutcomes {
     within_five: f64,
     /// Runs after the step with which it was found, ascending.
     delays: Vec<usize>,
@@ -115,16 +119,21 @@ struct Found {
     covered: f64,
 }
 
-impl Found {
+impl StepOutcomes {
     /// Plants a step after so many runs. Series with a claim before it are drawn again.
-    fn of(rng: &mut SplitMix64, world: World, (noise, before): (f64, usize), series: u64) -> Found {
+    fn of(
+        rng: &mut SplitMix64,
+        world: World,
+        (noise, before): (f64, usize),
+        series: u64,
+    ) -> StepOutcomes {
         let (mut delays, mut exact, mut nearly, mut covered, mut sized) = (Vec::new(), 0, 0, 0, 0);
         while (delays.len() as u64) < series {
             let mut values: Vec<f64> =
                 draw(rng, world, before + AFTER).iter().map(|value| value * noise).collect();
             values[before..].iter_mut().for_each(|value| *value += STEP);
-            let found = monitor(&values, LEVEL);
-            match found.changes.first() {
+            let monitored = monitor(&values, LEVEL);
+            match monitored.changes.first() {
                 Some(change) if change.found < before => continue,
                 Some(&change) => {
                     let away = change.place.abs_diff(before);
@@ -132,33 +141,36 @@ impl Found {
                     nearly += u32::from(away <= 1);
                     delays.push(change.found + 1 - before);
                     sized += 1;
-                    covered += u32::from(is_covered(&values, change, &found));
+                    covered += u32::from(is_covered(&values, change, &monitored));
                 }
                 None => delays.push(usize::MAX),
             }
         }
         delays.sort_unstable();
         let within = delays.iter().filter(|delay| **delay <= 5).count();
-        let share = |count: u32| f64::from(count) / f64::from(sized.max(1));
-        Found {
+        StepOutcomes {
             within_five: within as f64 / delays.len() as f64,
-            exact: share(exact),
-            nearly: share(nearly),
-            covered: share(covered),
+            exact: share_of(exact, sized),
+            nearly: share_of(nearly, sized),
+            covered: share_of(covered, sized),
             delays,
         }
     }
 
-    fn row(&self) -> String {
-        let after = |share: usize| match self.delays[self.delays.len() * share / 10] {
+    /// Returns the runs within which so many tenths of the steps are found.
+    fn after(&self, tenths: usize) -> String {
+        match self.delays[self.delays.len() * tenths / 10] {
             usize::MAX => format!("more than {AFTER} runs"),
             delay => format!("{delay} runs"),
-        };
+        }
+    }
+
+    fn row(&self) -> String {
         format!(
             "{} | {} | {} | {}, {} | {}",
             percent(self.within_five),
-            after(5),
-            after(9),
+            self.after(5),
+            self.after(9),
             percent(self.exact),
             percent(self.nearly),
             percent(self.covered)
@@ -230,6 +242,10 @@ fn normal(rng: &mut SplitMix64) -> f64 {
     (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (std::f64::consts::TAU * rng.unit()).cos()
 }
 
+fn share_of(count: u32, all: u32) -> f64 {
+    f64::from(count) / f64::from(all.max(1))
+}
+
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
@@ -246,9 +262,9 @@ mod tests {
             let (change, drift) = claims(&mut rng, world, 1, 300);
             assert!(change <= 0.1 && drift <= 0.03, "{change} {drift}");
         }
-        let found = Found::of(&mut rng, World::Normal, (0.01, 30), 100);
-        assert!(found.within_five >= 0.8 && found.nearly >= 0.8, "{}", found.row());
-        let none = Found::of(&mut rng, World::Normal, (0.03, 10), 100);
+        let outcomes = StepOutcomes::of(&mut rng, World::Normal, (0.01, 30), 100);
+        assert!(outcomes.within_five >= 0.8 && outcomes.nearly >= 0.8, "{}", outcomes.row());
+        let none = StepOutcomes::of(&mut rng, World::Normal, (0.03, 10), 100);
         assert!(none.within_five <= 0.3, "3 % of noise hide it: {}", none.row());
         let (second, _) = second_steps(&mut rng, 12, 100);
         assert!(second >= 0.6, "{second}");

@@ -38,8 +38,9 @@ fn look(rng: &mut SplitMix64, earlier: usize) -> Vec<f32> {
     let values: Vec<f64> = (0..LONGEST).map(|_| normal(rng)).collect();
     let before: Vec<f64> = (0..earlier).map(|_| normal(rng)).collect();
     let segments: Vec<&[f64]> = if before.is_empty() { Vec::new() } else { vec![&before] };
-    let p = |length: usize| p_of_one_place(&values[..length], &segments).unwrap_or(1.0);
-    (0..=LONGEST).map(|length| p(length) as f32).collect()
+    (0..=LONGEST)
+        .map(|length| p_of_one_place(&values[..length], &segments).unwrap_or(1.0) as f32)
+        .collect()
 }
 
 /// Draws a normal number (Box & Muller, Ann. Math. Statist. 29, 1958).

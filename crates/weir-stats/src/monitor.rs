@@ -1,6 +1,6 @@
 //! Changes and drift in a series that is looked at after every new value.
 //!
-//! Of a series like figures of nightly runs neither mean nor spread is known, it has outliers, and somebody looks every
+//! Neither mean nor spread of the figures of nightly runs is known, they have outliers, and somebody looks every
 //! morning. So the claim is limited for all looks together: after each value the best position of a step is searched in
 //! the values since the last change (Hawkins, Qiu & Kang, "The changepoint model for statistical process control",
 //! J. Qual. Technol. 35, 2003), beside a straight line. Values are first limited to [`CLIP`] standard deviations around
@@ -53,7 +53,7 @@ pub struct Monitored {
 /// although each of them is looked at. What was found is not taken back by later values, but the place of a change may
 /// become more exact, and a drift may turn out to be a change.
 pub fn monitor(values: &[f64], level: f64) -> Monitored {
-    let mut found = Monitored::default();
+    let mut monitored = Monitored::default();
     let mut earlier = Residuals::default();
     let mut begin = 0;
     for end in 1..=values.len() {
@@ -65,14 +65,14 @@ pub fn monitor(values: &[f64], level: f64) -> Monitored {
             Some(place) => {
                 earlier.add(&values[begin..begin + place]);
                 begin += place;
-                found.changes.push(Change { place: begin, found: end - 1 });
-                found.drift = None;
+                monitored.changes.push(Change { place: begin, found: end - 1 });
+                monitored.drift = None;
             }
-            None => found.drift = found.drift.or(Some(end - 1)),
+            None => monitored.drift = monitored.drift.or(Some(end - 1)),
         }
     }
-    refine(values, &mut found.changes);
-    found
+    refine(values, &mut monitored.changes);
+    monitored
 }
 
 /// Searches the place of each change once more among all values between its neighbours.
@@ -227,10 +227,11 @@ impl Clipped {
 
     /// Returns Student's t of an explained sum of squares, corrected for the autocorrelation of what is left.
     fn t(&self, explained: f64, fitted: impl Fn(usize) -> f64) -> f64 {
-        let left = (self.squares - explained).max(1e-12 * self.squares) + self.earlier_squares;
+        let unexplained =
+            (self.squares - explained).max(1e-12 * self.squares) + self.earlier_squares;
         let residuals: Vec<f64> =
             self.values.iter().enumerate().map(|(index, value)| value - fitted(index)).collect();
-        (explained / (left / self.freedom as f64) / widening(&residuals)).sqrt()
+        (explained / (unexplained / self.freedom as f64) / widening(&residuals)).sqrt()
     }
 }
 
@@ -267,11 +268,11 @@ pub fn level_of(segment: &[f64]) -> Option<Level> {
 /// Returns the difference between the levels of two segments, and the half-width of its interval: Student's, with the
 /// spread of both segments around their medians. `None` if that is not known.
 pub fn size_of(before: &[f64], after: &[f64], confidence: f64) -> Option<(f64, f64)> {
+    let difference = level_of(after)?.mean - level_of(before)?.mean;
     let mut residuals = Residuals::default();
     residuals.add(before);
     residuals.add(after);
     let sd = qn(&residuals.values)?;
-    let difference = level_of(after)?.mean - level_of(before)?.mean;
     let variance =
         (1.0 / before.len() as f64 + 1.0 / after.len() as f64) * widening(&residuals.values);
     let t = student_quantile(1.0 - confidence, residuals.freedom() as u32);
@@ -292,4 +293,50 @@ fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SplitMix64;
+
+    fn draw(seed: u64, length: usize) -> Vec<f64> {
+        let mut rng = SplitMix64::new(seed);
+        (0..length).map(|_| (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0).collect()
+    }
+
+    #[test]
+    fn a_step_is_found_where_it_is_and_outliers_are_none() {
+        for seed in 0..50 {
+            let mut values = draw(seed, 40);
+            values[10] = 100.0;
+            values[20] = -100.0;
+            values[21] = -100.0;
+            values[30..].iter_mut().for_each(|value| *value += 8.0);
+            let changes = monitor(&values, 0.05).changes;
+            assert_eq!(changes.len(), 1, "{seed}: {changes:?}");
+            let Change { place, found } = changes[0];
+            assert!(place.abs_diff(30) <= 1 && found <= 36, "{changes:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_not_taken_back() {
+        let mut values = draw(9, 60);
+        values[30..].iter_mut().for_each(|value| *value += 4.0);
+        let at_once = (1..=60).map(|length| monitor(&values[..length], 0.05).changes.len());
+        let counts: Vec<usize> = at_once.collect();
+        assert!(counts.is_sorted() && counts[59] == 1, "{counts:?}");
+    }
+
+    #[test]
+    fn nothing_is_claimed_of_what_cannot_be_judged() {
+        assert_eq!(monitor(&[], 0.05), Monitored::default());
+        assert_eq!(monitor(&[1.0; 50], 0.05), Monitored::default());
+        assert_eq!(monitor(&[f64::NAN; 50], 0.05), Monitored::default());
+        let mut few = draw(1, 4);
+        few.extend([100.0, 101.0, 102.0]);
+        assert_eq!(monitor(&few, 0.05), Monitored::default());
+        assert_eq!(size_of(&[], &[1.0], 0.95), None);
+    }
 }

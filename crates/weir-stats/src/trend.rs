@@ -42,12 +42,14 @@ pub fn slope_of(points: &[(f64, f64)], confidence: f64) -> Option<Slope> {
     let value = f64::midpoint(slopes[(count - 1) / 2], slopes[count / 2]);
     let residuals: Vec<f64> = points.iter().map(|(x, y)| y - value * x).collect();
     let mean = residuals.iter().sum::<f64>() / residuals.len() as f64;
-    let left: Vec<f64> = residuals.iter().map(|residual| residual - mean).collect();
+    let centred: Vec<f64> = residuals.iter().map(|residual| residual - mean).collect();
     let n = points.len() as f64;
-    let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0 * widening(&left);
+    let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0 * widening(&centred);
     let reach = critical_of(1.0 - confidence) * variance.sqrt();
-    let rank = |rank: f64| slopes[(rank.max(0.0) as usize).min(count - 1)];
-    let (low, high) = (rank((count as f64 - reach) / 2.0), rank((count as f64 + reach) / 2.0));
+    let [low, high] = [-reach, reach].map(|side| {
+        let rank = (count as f64 + side) / 2.0;
+        slopes[(rank.max(0.0) as usize).min(count - 1)]
+    });
     Some(Slope { value, low, high })
 }
 

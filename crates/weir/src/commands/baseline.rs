@@ -96,11 +96,11 @@ impl Baseline {
         let new = date(run, &name_of(&run.dir))
             .map_err(|why| Failure::failed(format!("--baseline: {}", explain_run(&why))))?;
         let is_complete = run.outcome() == Some(Outcome::Complete);
-        let kept = self.read_kept(&run.header)?;
-        let found = if self.renews { None } else { self.compare(&kept, &new) };
-        let mut lines: Vec<String> = found.iter().map(describe_verdict).collect();
-        let may_be_kept = match &found {
-            Some(found) => found.may_be_kept(),
+        let runs = self.read_kept(&run.header)?;
+        let findings = if self.renews { None } else { self.compare(&runs, &new) };
+        let mut lines: Vec<String> = findings.iter().map(describe_verdict).collect();
+        let may_be_kept = match &findings {
+            Some(findings) => findings.may_be_kept(),
             None => new.figures.figures.iter().any(|figure| figure.value.is_some()),
         };
         let folder = self.folder.display().to_string();
@@ -108,8 +108,8 @@ impl Baseline {
             if !self.folder.join(&name).exists() {
                 self.add(run, &name)?;
             }
-            let left = self.make_room(kept, &name)?;
-            lines.push(describe_kept(&folder, left, self.most));
+            let count = self.make_room(runs, &name)?;
+            lines.push(describe_kept(&folder, count, self.most));
         } else {
             let is_valid = new.figures.figures.iter().any(|figure| figure.value.is_some());
             lines.push(explain_left_out(&folder, is_complete, is_valid));
@@ -120,14 +120,14 @@ impl Baseline {
         } else {
             terminal::tell(&text);
         }
-        Ok(self.judge_conditions(found.as_ref()))
+        Ok(self.judge_conditions(findings.as_ref()))
     }
 
-    fn compare(&self, kept: &[Kept], new: &DatedRun) -> Option<BaselineFindings> {
-        let others: Vec<&Kept> =
+    fn compare(&self, kept: &[KeptRun], new: &DatedRun) -> Option<BaselineFindings> {
+        let earlier: Vec<&KeptRun> =
             kept.iter().filter(|kept| !is_same_run(&kept.run.header, &new.header)).collect();
-        let around = differences(&others.last()?.run.header, &new.header);
-        let figures: Vec<&RunFigures> = others.iter().map(|kept| &kept.run.figures).collect();
+        let around = differences(&earlier.last()?.run.header, &new.header);
+        let figures: Vec<&RunFigures> = earlier.iter().map(|kept| &kept.run.figures).collect();
         judge_by_baseline(&figures, &new.figures, &around, self.most)
     }
 
@@ -140,7 +140,7 @@ impl Baseline {
     }
 
     /// Reads the kept runs, in order of time. Those that cannot be used are named on standard error.
-    fn read_kept(&self, new: &RunHeader) -> Result<Vec<Kept>, Failure> {
+    fn read_kept(&self, new: &RunHeader) -> Result<Vec<KeptRun>, Failure> {
         let (headers, left_out) = read_headers(&self.folder)?;
         for one in left_out {
             let path = self.folder.join(&one.name);
@@ -150,13 +150,13 @@ impl Baseline {
                 explain_run(&one.why)
             ));
         }
-        let mut kept = Vec::new();
+        let mut runs = Vec::new();
         for KeptHeader { path, header } in headers {
             if !self.renews {
                 self.refuse_unlike(&header, new)?;
             }
             match read_dated(&path) {
-                Ok(run) => kept.push(Kept { path, run }),
+                Ok(run) => runs.push(KeptRun { path, run }),
                 Err(why) => terminal::tell(&format!(
                     "weir: {} is left out: {}; remove it\n",
                     path.display(),
@@ -164,7 +164,7 @@ impl Baseline {
                 )),
             }
         }
-        Ok(kept)
+        Ok(runs)
     }
 
     /// Refuses a run of another study, or on another machine, than those that are kept.
@@ -236,12 +236,12 @@ impl Baseline {
     }
 
     /// Removes the runs that have to go for a new one, and returns the number of those that are kept now.
-    fn make_room(&self, kept: Vec<Kept>, added: &str) -> Result<usize, Failure> {
+    fn make_room(&self, kept: Vec<KeptRun>, added: &str) -> Result<usize, Failure> {
         let mut paths: Vec<PathBuf> = kept.into_iter().map(|kept| kept.path).collect();
         paths.retain(|path| name_of(path) != added);
         let count = paths.len() + 1;
         let going = if self.renews { 0..paths.len() } else { surplus(count, self.most) };
-        self.remove(&paths[going.start.min(paths.len())..going.end.min(paths.len())])?;
+        self.remove(&paths[going.clone()])?;
         Ok(count - going.len())
     }
 
@@ -258,38 +258,41 @@ impl Baseline {
 }
 
 /// A run of the baseline.
-struct Kept {
+struct KeptRun {
     path: PathBuf,
     run: DatedRun,
 }
 
 /// Makes the folder, or checks that it is a baseline of this user.
 fn prepare(folder: &Path) -> Result<(), Failure> {
-    let refused = |why: String| Failure::input(format!("--baseline {}: {why}", folder.display()));
     if folder.exists() {
         only_ours_named(folder)
-            .map_err(|why| refused(format!("others could have written {why}")))?;
+            .map_err(|why| refuse_folder(folder, format!("others could have written {why}")))?;
     } else {
         only_ours_to_be_made(folder)
-            .map_err(|why| refused(format!("others could have written {why}")))?;
+            .map_err(|why| refuse_folder(folder, format!("others could have written {why}")))?;
         weir_files::make_folders(folder)
-            .map_err(|error| refused(format!("cannot make it: {error}")))?;
+            .map_err(|error| refuse_folder(folder, format!("cannot make it: {error}")))?;
     }
     let marker = folder.join(MARKER);
     if marker.symlink_metadata().is_ok() {
         return Ok(());
     }
     let is_empty = fs::read_dir(folder)
-        .map_err(|error| refused(format!("cannot read it: {error}")))?
+        .map_err(|error| refuse_folder(folder, format!("cannot read it: {error}")))?
         .next()
         .is_none();
     if !is_empty {
-        return Err(refused("it has files in it, and is no baseline".to_owned())
+        return Err(refuse_folder(folder, "it has files in it, and is no baseline".to_owned())
             .hint("give a new or an empty folder: weir removes runs from it"));
     }
     weir_files::append(&marker)
         .map(drop)
-        .map_err(|error| refused(format!("cannot write into it: {error}")))
+        .map_err(|error| refuse_folder(folder, format!("cannot write into it: {error}")))
+}
+
+fn refuse_folder(folder: &Path, why: String) -> Failure {
+    Failure::input(format!("--baseline {}: {why}", folder.display()))
 }
 
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {

@@ -12,7 +12,7 @@ use weir_report::secrets::masked;
 use weir_study::Scale;
 
 use crate::args::{HistoryArgs, ReportFormat};
-use crate::commands::kept_runs::{KeptHeader, KeptRuns, read_alike, read_headers};
+use crate::commands::kept_runs::{KeptRuns, read_alike, read_headers};
 use crate::commands::{can_be_written, deliver, fail_if, report, study};
 use crate::failure::Failure;
 use crate::terminal;
@@ -56,8 +56,8 @@ pub(crate) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
 fn find_folder(what: &str) -> Result<(PathBuf, Option<String>), Failure> {
     let path = Path::new(what);
     if path.join(HEADER_FILE).is_file() {
-        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-        let above = above.unwrap_or(Path::new("."));
+        let named = path.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = named.unwrap_or(Path::new("."));
         return Err(Failure::input(format!("{what} is a single run"))
             .hint(format!("all runs beside it: weir history {}", above.display())));
     }
@@ -77,8 +77,11 @@ fn find_folder(what: &str) -> Result<(PathBuf, Option<String>), Failure> {
 /// Reads the runs of one study in a folder: that of this name, or that of the newest run.
 fn read_runs(folder: &Path, name: Option<&str>) -> Result<KeptRuns, Failure> {
     let (mut headers, left_out) = read_headers(folder)?;
-    let is_wanted = |kept: &KeptHeader| name.is_none_or(|name| kept.header.study.name == name);
-    let Some(reference) = headers.iter().rev().find(|kept| is_wanted(kept)) else {
+    let of_study = headers
+        .iter()
+        .map(|kept| &kept.header)
+        .rfind(|header| name.is_none_or(|name| header.study.name == name));
+    let Some(reference) = of_study.cloned() else {
         let which = name.map_or_else(String::new, |name| format!(" of {name}"));
         let unusable = match left_out.first() {
             None => String::new(),
@@ -90,7 +93,6 @@ fn read_runs(folder: &Path, name: Option<&str>) -> Result<KeptRuns, Failure> {
         ))
         .hint("give a folder that has folders of runs, such as runs/"));
     };
-    let reference = reference.header.clone();
     let surplus = headers.len().saturating_sub(MOST_RUNS);
     headers.drain(..surplus);
     if surplus > 0 {

@@ -12,6 +12,7 @@ mod evidence;
 mod example;
 mod growth;
 mod headline;
+mod history;
 mod limiter;
 mod limits;
 mod published;
@@ -62,6 +63,7 @@ const SECTIONS: &[Section] = &[
     ("A ranking", ranking::rows),
     ("The reason for a verdict on a published result", published::rows),
     ("A run and those before it", runs::rows),
+    ("Runs over time, and a baseline", history::rows),
 ];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";

@@ -131,7 +131,7 @@ fn refuse_unlike(old: &RunHeader, new: &RunHeader) -> Result<(), Failure> {
     }
     if !is_same_study(&old.study, &new.study) {
         return Err(Failure::input(format!(
-            "{} and {} are runs of different studies ({} and {}), without an arm and a load in common",
+            "{} and {} are runs of different studies ({} and {}), without an arm and a load in common, or with another objective",
             old.run, new.run, old.study.name, new.study.name
         )));
     }
