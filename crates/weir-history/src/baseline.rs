@@ -2,8 +2,10 @@
 //!
 //! A run that is not worse is kept, so the baseline follows slow changes, and a decline of one per cent a run would never
 //! be worse than the runs just before it. Therefore the first runs stay ([`FIRST_RUNS`]) until the baseline is renewed
-//! by hand, and each run is judged twice: by all runs that are kept, which notice a loss of what was gained meanwhile, and
-//! by the first ones alone, which notice a decline. Each judgement has half of the error rate.
+//! by hand, and each run is judged twice: by the newest of the others, which notice a loss of what was gained meanwhile,
+//! and by the first ones, which notice a decline. Each judgement has half of the error rate.
+
+use weir_stats::prediction::LEAST_VALUES;
 
 use crate::differences::Difference;
 use crate::figures::RunFigures;
@@ -17,7 +19,7 @@ const FIRST_RUNS: usize = 10;
 pub struct BaselineFindings {
     /// The judgement that decides.
     pub runs: RunsFindings,
-    /// True if the run is worse than the first runs alone, and not than all that are kept: a slow decline.
+    /// True if the run is worse than the first runs, and not than the newest: a slow decline.
     pub is_decline: bool,
 }
 
@@ -49,10 +51,13 @@ pub fn judge_by_baseline(
         return Some(BaselineFindings { runs, is_decline: false });
     }
     let half = RunFigures { confidence: f64::midpoint(1.0, new.confidence), ..new.clone() };
-    let by_all = judge_by(kept, &half, differences)?;
+    let others = &kept[first.len()..];
+    let newest = if others.len() < LEAST_VALUES { kept } else { others };
+    let by_newest = judge_by(newest, &half, differences)?;
     let by_first = judge_by(first, &half, differences)?;
-    let is_decline = by_first.verdict == RunVerdict::Worse && by_all.verdict != RunVerdict::Worse;
-    Some(BaselineFindings { runs: if is_decline { by_first } else { by_all }, is_decline })
+    let is_decline =
+        by_first.verdict == RunVerdict::Worse && by_newest.verdict != RunVerdict::Worse;
+    Some(BaselineFindings { runs: if is_decline { by_first } else { by_newest }, is_decline })
 }
 
 fn judge_by(
@@ -73,7 +78,7 @@ fn first_of(most: usize) -> usize {
 /// Returns the indexes of the runs to remove from a baseline that has `kept` runs in order of time: the oldest after the
 /// first ones, until at most `most` are left.
 pub fn surplus(kept: usize, most: usize) -> std::ops::Range<usize> {
-    let first = first_of(most).min(kept);
+    let first = if kept > most { first_of(most) } else { 0 };
     first..first + kept.saturating_sub(most)
 }
 
@@ -132,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_first_runs_stay() {
-        assert_eq!(surplus(20, 20), 10..10);
+        assert_eq!(surplus(20, 20), 0..0);
         assert_eq!(surplus(23, 20), 10..13);
         assert_eq!(surplus(7, 6), 3..4);
         let few: Vec<RunFigures> =

@@ -1,9 +1,9 @@
 //! Sentences about runs over time, and about a baseline.
 
 use weir_history::{
-    BaselineFindings, ChangeFindings, ChangedFigure, Difference, Drift, FigureKey, HistoryFindings,
-    MachineBreak, Quantity, RunName, RunVerdict, RunsFindings, Segment, Series, SeriesChange,
-    WhyLeftOut,
+    BaselineFindings, ChangeFindings, ChangedFigure, Difference, Drift, FigureKey, FigureVerdict,
+    HistoryFindings, MachineBreak, Quantity, RunName, RunVerdict, RunsFindings, Segment, Series,
+    SeriesChange, WhyLeftOut,
 };
 use weir_sentences::baseline::{describe_kept, describe_verdict, explain_left_out};
 use weir_sentences::history::{
@@ -73,13 +73,22 @@ fn drifting() -> HistoryFindings {
 }
 
 fn declining() -> String {
+    let figure = FigureVerdict {
+        key: key(Quantity::Rate),
+        values: [Some(20_000.0), Some(18_000.0)],
+        ratio: Some(0.9),
+        usual: Some((0.95, 1.05)),
+        p_holm: 0.01,
+        verdict: RunVerdict::Worse,
+        why: None,
+    };
     let runs = RunsFindings {
         old: "first".to_owned(),
         new: "today".to_owned(),
         differences: Vec::new(),
         history: (0..10).map(|number| format!("run-{number}")).collect(),
         verdict: RunVerdict::Worse,
-        figures: Vec::new(),
+        figures: vec![figure],
         unmatched: Vec::new(),
     };
     describe_verdict(&BaselineFindings { runs, is_decline: true })
