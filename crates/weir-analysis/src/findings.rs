@@ -14,8 +14,8 @@ mod phases;
 mod published;
 mod reason;
 mod rests;
-mod size;
 mod scaling;
+mod size;
 mod tails;
 mod times;
 mod verdict;
@@ -44,11 +44,11 @@ pub use phases::{FreshArms, PhaseChange, PhaseEvidence, TIME_WAIT_S};
 pub use published::*;
 pub use reason::{Basis, Caveat, EqualArms, Needed, Reason};
 pub use rests::{RestingActivity, RestingArm};
+pub use scaling::*;
 pub use size::{
     Need, NeedUnknown, NodeBound, Nodes, SizeBasis, SizeFindings, SizedResource, Workload,
     WorkloadVariable,
 };
-pub use scaling::*;
 pub use tails::{HoldUpFindings, NEVER_NS, TailFindings};
 pub use times::{AcceptFindings, Retransmitted, TimePart, TimeRow, ToldBy, WhereTimeGoes};
 pub use verdict::Verdict;

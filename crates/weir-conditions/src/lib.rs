@@ -10,6 +10,7 @@ use weir_model::quantity::{format_duration, parse_duration, parse_rate};
 use weir_report::number;
 
 pub mod capacity;
+pub mod history;
 mod junit;
 pub mod load;
 pub mod runs;

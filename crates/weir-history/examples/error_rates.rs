@@ -6,8 +6,7 @@
 
 use std::io::{self, Write};
 
-use weir_history::{Figure, FigureKey, RunFigures, RunVerdict, judge};
-use weir_model::study::Metric;
+use weir_history::{Figure, FigureKey, Quantity, RunFigures, RunVerdict, judge};
 use weir_stats::SplitMix64;
 
 /// Standard deviation of the logarithm of a figure between runs.
@@ -61,7 +60,7 @@ fn draw(rng: &mut SplitMix64, figures: usize, (factor, worse): (f64, usize)) -> 
             key: FigureKey {
                 load: "open".to_owned(),
                 arm: format!("arm-{place}"),
-                metric: Metric::ResponseP99,
+                metric: Quantity::ResponseP99,
             },
             value: Some(1e6 * factor * (NOISE * noise).exp()),
             rate: Some((1_000.0, 1_000.0)),

@@ -2,9 +2,41 @@
 
 use serde::{Deserialize, Serialize};
 use weir_analysis::deciding_metrics;
-use weir_analysis::findings::{ArmFindings, Findings, NEVER_NS};
+use weir_analysis::findings::{ArmFindings, Capacity, Findings, NEVER_NS};
+use weir_model::record::{CapacityAnswer, Validity};
 use weir_model::study::Metric;
 use weir_record::Run;
+
+/// Quantity of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Completed requests per second of a closed loop.
+    Rate,
+    /// Median response time of an open loop, nanoseconds.
+    ResponseP50,
+    /// Quantile 0.99 of the response time of an open loop, nanoseconds.
+    ResponseP99,
+    /// Capacity, requests per second.
+    Capacity,
+}
+
+impl Quantity {
+    /// Returns the quantity of a metric that decides ([`deciding_metrics`]).
+    fn of(metric: Metric) -> Quantity {
+        match metric {
+            Metric::ResponseP50 => Quantity::ResponseP50,
+            Metric::ResponseP99 => Quantity::ResponseP99,
+            _ => Quantity::Rate,
+        }
+    }
+
+    /// Returns true if a larger value is better.
+    pub fn higher_is_better(self) -> bool {
+        matches!(self, Quantity::Rate | Quantity::Capacity)
+    }
+}
 
 /// Name of a figure: the same in all runs of a study.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -14,8 +46,8 @@ pub struct FigureKey {
     pub load: String,
     /// Name of the arm.
     pub arm: String,
-    /// The metric: the rate of a closed loop, p50 or p99 of an open one.
-    pub metric: Metric,
+    /// The quantity.
+    pub metric: Quantity,
 }
 
 /// A figure of a run.
@@ -47,13 +79,28 @@ impl RunFigures {
     /// Collects the figures of all arms, those of the A/A arm included.
     pub fn of(run: &Run, findings: &Findings) -> RunFigures {
         let study = &run.header.study;
+        let capacities = findings.capacity.iter().flat_map(|found| {
+            found.arms.iter().map(|capacity| Figure {
+                key: FigureKey {
+                    load: capacity.answer.load.clone(),
+                    arm: capacity.answer.arm.clone(),
+                    metric: Quantity::Capacity,
+                },
+                value: (found.validity != Validity::Invalid).then(|| middle(capacity)).flatten(),
+                rate: None,
+            })
+        });
         let figures = findings.loads.iter().flat_map(|load| {
             let is_usable = load.is_usable();
             let spec = study.loads.iter().find(|spec| spec.name == load.load);
             let metrics = spec.map_or(&[][..], deciding_metrics);
             load.arms.iter().flat_map(move |arm| {
                 metrics.iter().map(move |&metric| Figure {
-                    key: FigureKey { load: load.load.clone(), arm: arm.arm.clone(), metric },
+                    key: FigureKey {
+                        load: load.load.clone(),
+                        arm: arm.arm.clone(),
+                        metric: Quantity::of(metric),
+                    },
                     value: is_usable.then(|| value(arm, metric)).flatten(),
                     rate: load.rate_intended.map(|asked| (asked, arm.rate_completed)),
                 })
@@ -61,7 +108,7 @@ impl RunFigures {
         });
         RunFigures {
             name: run.header.run.clone(),
-            figures: figures.collect(),
+            figures: figures.chain(capacities).collect(),
             confidence: study.objective.confidence,
             band: study.objective.band,
         }
@@ -87,6 +134,12 @@ fn value(arm: &ArmFindings, metric: Metric) -> Option<f64> {
         Metric::ResponseP99 => Some(nanoseconds(arm.response_ns[2])),
         _ => Some(arm.rate_completed),
     }
+}
+
+/// Returns the geometric mean of a capacity's interval; `None` if no capacity is claimed.
+fn middle(capacity: &Capacity) -> Option<f64> {
+    let CapacityAnswer { low, high, .. } = capacity.answer;
+    (capacity.claimed && low > 0.0 && high.is_finite()).then(|| (low * high).sqrt())
 }
 
 fn nanoseconds(quantile: u64) -> f64 {

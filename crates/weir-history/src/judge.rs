@@ -183,7 +183,7 @@ fn compare(
 }
 
 /// Returns true if an open loop of another run had the same rate; always true for closed ones.
-fn has_rate_of(other: Option<(f64, f64)>, new: Option<(f64, f64)>) -> bool {
+pub(crate) fn has_rate_of(other: Option<(f64, f64)>, new: Option<(f64, f64)>) -> bool {
     match (other, new) {
         (Some((_, other)), Some((_, new))) => (new / other - 1.0).abs() <= SAME_RATE,
         _ => true,
@@ -245,24 +245,23 @@ fn combine(figures: &[FigureVerdict]) -> RunVerdict {
 
 #[cfg(test)]
 mod tests {
-    use weir_model::study::Metric;
     use weir_stats::SplitMix64;
 
     use super::*;
-    use crate::figures::Figure;
+    use crate::figures::{Figure, Quantity};
 
-    fn key(metric: Metric) -> FigureKey {
-        let load = if metric == Metric::Rate { "closed" } else { "open" };
+    fn key(metric: Quantity) -> FigureKey {
+        let load = if metric == Quantity::Rate { "closed" } else { "open" };
         FigureKey { load: load.to_owned(), arm: "stock".to_owned(), metric }
     }
 
-    const METRICS: [Metric; 3] = [Metric::Rate, Metric::ResponseP50, Metric::ResponseP99];
+    const METRICS: [Quantity; 3] = [Quantity::Rate, Quantity::ResponseP50, Quantity::ResponseP99];
 
     fn run(name: &str, values: [f64; 3], rate: f64) -> RunFigures {
         let figures = METRICS.iter().zip(values).map(|(&metric, value)| Figure {
             key: key(metric),
             value: value.is_finite().then_some(value),
-            rate: (metric != Metric::Rate).then_some((rate, rate)),
+            rate: (metric != Quantity::Rate).then_some((rate, rate)),
         });
         RunFigures {
             name: name.to_owned(),

@@ -15,6 +15,7 @@
 pub mod advice;
 pub mod csv;
 pub mod doctor;
+pub mod history;
 mod input;
 pub mod load;
 pub mod number;

@@ -1,8 +1,7 @@
 //! A run beside earlier ones of its study.
 
-use weir_history::{FigureVerdict, RunVerdict, RunsFindings};
+use weir_history::{FigureVerdict, Quantity, RunVerdict, RunsFindings};
 use weir_model::record::Validity;
-use weir_model::study::Metric;
 use weir_sentences::runs::{describe_figure, describe_runs, explain_open};
 
 use crate::number;
@@ -83,11 +82,11 @@ fn figures(found: &RunsFindings) -> Table {
     Table::new(Kind::Compare, "Figures of both runs", "figure").columns(columns).rows(rows)
 }
 
-fn format_value(metric: Metric, value: Option<f64>) -> String {
-    match (metric, value) {
-        (_, None) => "–".to_owned(),
-        (Metric::Rate, Some(rate)) => format!("{}/s", number::rate(rate)),
-        (_, Some(ns)) => number::time(ns),
+pub(crate) fn format_value(metric: Quantity, value: Option<f64>) -> String {
+    match value {
+        None => number::NONE.to_owned(),
+        Some(rate) if metric.higher_is_better() => format!("{}/s", number::rate(rate)),
+        Some(ns) => number::time(ns),
     }
 }
 

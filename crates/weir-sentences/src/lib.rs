@@ -8,12 +8,14 @@
 pub mod advice;
 mod alone;
 mod answer;
+pub mod baseline;
 pub mod capacity;
 mod comparison;
 pub mod doctor;
 mod effects;
 pub mod growth;
 pub mod headline;
+pub mod history;
 mod idle;
 pub mod limiter;
 mod limits;
@@ -24,8 +26,8 @@ mod published;
 mod ranking;
 mod rests;
 pub mod runs;
-pub mod size;
 pub mod scaling;
+pub mod size;
 mod surroundings;
 pub mod validity;
 

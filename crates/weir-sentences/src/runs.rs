@@ -1,7 +1,6 @@
 //! Sentences about a run that is held against earlier ones.
 
-use weir_history::{FigureKey, FigureVerdict, RunVerdict, RunsFindings, WhyOpen};
-use weir_model::study::Metric;
+use weir_history::{FigureKey, FigureVerdict, Quantity, RunVerdict, RunsFindings, WhyOpen};
 
 use crate::names::join_names;
 use crate::numbers;
@@ -47,9 +46,10 @@ fn describe_change(figure: &FigureVerdict) -> String {
 /// Names a figure: "p99 of stock under the load open".
 pub fn describe_figure(key: &FigureKey) -> String {
     let metric = match key.metric {
-        Metric::ResponseP50 => "p50",
-        Metric::ResponseP99 => "p99",
-        _ => "rate",
+        Quantity::ResponseP50 => "p50",
+        Quantity::ResponseP99 => "p99",
+        Quantity::Rate => "rate",
+        Quantity::Capacity => "capacity",
     };
     format!("{metric} of {} under the load {}", key.arm, key.load)
 }

@@ -285,6 +285,7 @@ impl Page {
                 ("", both(&|id, width| svg::bars(id, bars, width)) + &svg::bar_parts(bars))
             }
             Chart::Multiples(all) => ("", svg::multiples(&id, all)),
+            Chart::RunSeries(plot) => ("", both(&|id, width| svg::series(id, plot, width))),
             Chart::Closing(closing) => ("", both(&|id, width| svg::closing(id, closing, width))),
         };
         if !drawn.is_empty() {

@@ -19,6 +19,7 @@ pub(crate) enum Chart {
     Closing(Closing),
     Bars(Bars),
     Multiples(Vec<Multiple>),
+    RunSeries(RunSeries),
 }
 
 /// Ratios with their intervals around 1, one per row.
@@ -241,4 +242,33 @@ pub(crate) struct Multiple {
     pub(crate) around: Vec<(f64, (f64, f64))>,
     /// Position at which the slope changes, and the interval of that position.
     pub(crate) bend: Option<(f64, (f64, f64))>,
+}
+
+/// A figure over all runs of a study, which are numbered in order of time.
+#[derive(Debug)]
+pub(crate) struct RunSeries {
+    pub(crate) title: String,
+    /// Description for users who cannot see the chart.
+    pub(crate) said: String,
+    /// True if values are times in nanoseconds, false if they are rates.
+    pub(crate) is_time: bool,
+    /// Number of runs.
+    pub(crate) runs: usize,
+    /// Run, its value, and its tooltip. A missing value is not finite.
+    pub(crate) dots: Vec<(usize, f64, String)>,
+    /// First and last run of each segment, and its level.
+    pub(crate) levels: Vec<(usize, usize, f64)>,
+    pub(crate) marks: Vec<RunMark>,
+    /// Labels of the first and of the last run.
+    pub(crate) ends: [String; 2],
+}
+
+/// An upright line before a run.
+#[derive(Debug)]
+pub(crate) struct RunMark {
+    pub(crate) before: usize,
+    /// Style class of the line.
+    pub(crate) class: &'static str,
+    pub(crate) label: String,
+    pub(crate) tooltip: String,
 }

@@ -106,6 +106,8 @@ fn describe_bound(study: &Study, case: &WorstCase) -> String {
         Some(by) if by < study.objective.band => {
             format!("{figure} {}", numbers::level(study.objective.band))
         }
+        // Nobody thinks of 9,311 %.
+        Some(by) if by >= 1.0 => format!("{figure} {} times as much", times_rounded_up(1.0 + by)),
         Some(by) => format!("{figure} {:.0} %", (by * 100.0 - 1e-9).ceil()),
     }
 }
@@ -155,4 +157,10 @@ fn describe_comparison(
         ),
         (Verdict::Invalid, _) => format!("{new} has no valid figures of the {what}"),
     }
+}
+
+/// Formats a factor, rounded up because it is a bound: `2.4`, `95`.
+fn times_rounded_up(factor: f64) -> String {
+    let step = if factor < 10.0 { 0.1 } else { 1.0 };
+    numbers::rate((factor / step - 1e-9).ceil() * step)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::{FlowArgs, LabArgs};
+use super::{BaselineArgs, FlowArgs, LabArgs};
 
 const SEARCH: &str = "Search";
 
@@ -81,6 +81,9 @@ pub(crate) struct CapacityArgs {
     /// Write the conditions of --fail-if to a file as JUnit XML, which CI servers show as test results
     #[arg(long, value_name = "FILE", requires = "fail_if")]
     pub(crate) junit: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) kept: BaselineArgs,
 
     /// Continue a search that was interrupted or killed
     #[arg(

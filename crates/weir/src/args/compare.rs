@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::{FlowArgs, LabArgs, ReportFormat};
+use super::{BaselineArgs, FlowArgs, LabArgs, ReportFormat};
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -57,6 +57,9 @@ pub(crate) struct CompareArgs {
     /// Write the conditions of --fail-if to a file as JUnit XML, which CI servers show as test results
     #[arg(long, value_name = "FILE", requires = "fail_if")]
     pub(crate) junit: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) kept: BaselineArgs,
 
     #[command(flatten)]
     pub(crate) lab: LabArgs,

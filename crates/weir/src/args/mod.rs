@@ -9,30 +9,34 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weir_model::study::{ProxyKind, Until};
 
 mod advise;
+mod baseline;
 mod capacity;
 mod compare;
 mod doctor;
 mod generate;
+mod history;
 mod kube;
 mod load;
 mod patch;
 mod progress;
-mod size;
 mod scale;
+mod size;
 
 pub(crate) use advise::AdviseArgs;
+pub(crate) use baseline::BaselineArgs;
 pub(crate) use capacity::{CapacityArgs, CapacityFormat};
 pub(crate) use compare::{CandidateArgs, CompareArgs};
 pub(crate) use doctor::{DoctorArgs, DoctorFormat};
 pub(crate) use generate::GenerateArgs;
+pub(crate) use history::HistoryArgs;
 pub(crate) use kube::{
     ImageArgs, KubeArgs, PodArgs, RenderArgs, RightsArgs, SysctlArgs, WaitArgs, WantedArgs,
 };
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
 pub(crate) use progress::{ProgressArgs, ProgressWord};
-pub(crate) use size::{SizeArgs, SizeFormat};
 pub(crate) use scale::ScaleArgs;
+pub(crate) use size::{SizeArgs, SizeFormat};
 
 /// An ingress performance lab in one binary.
 ///
@@ -73,6 +77,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Say which machines a load needs, from runs that measured smaller ones.
     Size(SizeArgs),
+    /// Show all runs of a study over time: what changed when, and what else changed with it.
+    History(HistoryArgs),
     /// Print what an arm of a run changes in your own configuration, as a diff; apply nothing.
     Patch(PatchArgs),
     /// Say which settings of this host and its nginx would limit a load; change nothing.
@@ -122,6 +128,7 @@ impl Command {
             Command::Scale(args) => &mut args.run.output,
             Command::Report(args) => &mut args.output,
             Command::Size(args) => &mut args.output,
+            Command::History(args) => &mut args.output,
             _ => return self,
         };
         output.take_if(|path| path.as_os_str() == "-");
@@ -301,6 +308,9 @@ pub(crate) struct RunArgs {
     /// Write the conditions of --fail-if to a file as JUnit XML, which CI servers show as test results
     #[arg(long, value_name = "FILE", requires = "fail_if")]
     pub(crate) junit: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) kept: BaselineArgs,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -27,6 +27,9 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         can_be_written(path)?;
     }
+    if let Some(folder) = runs::folder_for_baseline(args) {
+        return runs::run_by_baseline(args, &folder);
+    }
     if let Some(folders) = runs::folders(args) {
         return runs::run(args, folders);
     }
@@ -58,6 +61,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         is_full: args.full,
         output: args.output.as_deref(),
         junit: args.junit.as_deref(),
+        baseline: None,
     };
     run::finish(&summary, None, &shown, &args.lab, Some(&conditions))
 }
@@ -132,6 +136,11 @@ fn refuse_idle(args: &CompareArgs) -> Result<(), Failure> {
             args.history.is_some(),
             "--history",
             "earlier runs say nothing of two servers or programs",
+        ),
+        (
+            args.kept.baseline.is_some(),
+            "--baseline",
+            "both are measured side by side; for one run after the other: weir run STUDY --baseline DIR",
         ),
         (flow.to.is_some(), "--to", "each URL has its own server; give the addresses as URLs"),
         (flow.trace.is_some(), "--trace", "a trace has its own rates"),

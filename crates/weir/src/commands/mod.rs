@@ -12,6 +12,7 @@ use crate::terminal;
 
 pub(crate) mod advise;
 mod agent;
+mod baseline;
 pub(crate) mod capacity;
 pub(crate) mod compare;
 pub(crate) mod config;
@@ -19,8 +20,10 @@ mod confirm;
 mod doctor;
 mod fail_if;
 mod generate;
+pub(crate) mod history;
 mod idle;
 mod ingress;
+mod kept_runs;
 pub(crate) mod kube;
 mod launch;
 mod load;
@@ -49,8 +52,6 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         command,
         Command::Run(_)
             | Command::Scale(_)
-            | Command::Capacity(_)
-            | Command::Compare(_)
             | Command::Capacity(_)
             | Command::Compare(_)
             | Command::Advise(_)
@@ -87,6 +88,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Scale(args) => scale::run(*args),
         Command::Report(args) => report::run(args),
         Command::Size(args) => size::run(&args),
+        Command::History(args) => history::run(&args),
         Command::Patch(args) => patch::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Parameters(args) => parameters::run(&args),
@@ -125,6 +127,7 @@ fn prints(command: &Command) -> bool {
         Command::Advise(args) => args.output.is_none(),
         Command::Report(args) => args.output.is_none(),
         Command::Size(args) => args.output.is_none(),
+        Command::History(args) => args.output.is_none(),
         Command::Launch(_) | Command::TryUserNamespace | Command::Wait(_) => false,
         _ => true,
     }

@@ -21,6 +21,7 @@ use weir_study::{CheckContext, Scale};
 use weir_sut::Launcher;
 
 use crate::args::{self, LabArgs, ReportFormat, RunArgs};
+use crate::commands::baseline::Baseline;
 use crate::commands::fail_if;
 use crate::commands::study::StudyFile;
 use crate::commands::{
@@ -46,20 +47,21 @@ pub(super) fn run_checked(
         study::is_right_before_cluster(name, &args.lab, scale)?;
     }
     let options = read_options(&args.lab)?;
+    let (baseline, fail_if) = Baseline::read(&args.kept, &args.fail_if)?;
     if let Some(path) = &args.output {
         can_be_written(path)?;
     }
     let Some(name) = &args.study else {
         let folder = args.resume.clone().unwrap_or_default();
         public::check_folder(&folder, &args.lab)?;
-        let conditions = if args.fail_if.is_empty() && folder.join(HEADER_FILE).exists() {
+        let conditions = if fail_if.is_empty() && folder.join(HEADER_FILE).exists() {
             None
         } else {
             let study = report::read(&folder)?.header.study;
-            Some(Conditions::read(&args.fail_if, &study).map_err(fail_if::refused)?)
+            Some(Conditions::read(&fail_if, &study).map_err(fail_if::refused)?)
         };
         let options = Options { folder, ..options };
-        return finish_run(&options, None, &args, conditions.as_ref());
+        return finish_run(&options, None, &args, (conditions.as_ref(), baseline.as_ref()));
     };
     // A plan needs no pods.
     let machine = if args.check && args.lab.pods.on.is_some() {
@@ -73,8 +75,11 @@ pub(super) fn run_checked(
     if args.lab.pods.on.is_some() {
         kube::can_be_sent_to(&read.study)?;
     }
-    let conditions = Conditions::read(&args.fail_if, &read.study).map_err(fail_if::refused)?;
+    let conditions = Conditions::read(&fail_if, &read.study).map_err(fail_if::refused)?;
     let shortened = fit_time(&mut read.study, &args)?;
+    if let Some(baseline) = &baseline {
+        baseline.check(&read.study)?;
+    }
     let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
     let idle = idle::options(&args, &read, &options.catalog, &machine);
     let notes = shortened.into_iter().chain(idle);
@@ -102,14 +107,14 @@ pub(super) fn run_checked(
         time: args.time.clone(),
         ..options
     };
-    finish_run(&options, Some(&read), &args, Some(&conditions))
+    finish_run(&options, Some(&read), &args, (Some(&conditions), baseline.as_ref()))
 }
 
 fn finish_run(
     options: &Options,
     read: Option<&StudyFile>,
     args: &RunArgs,
-    conditions: Option<&Conditions>,
+    (conditions, baseline): (Option<&Conditions>, Option<&Baseline>),
 ) -> Result<ExitCode, Failure> {
     if args.lab.confirm {
         confirm::promise(args.lab.progress.is_quiet());
@@ -123,6 +128,7 @@ fn finish_run(
         is_full: args.full,
         output: args.output.as_deref(),
         junit: args.junit.as_deref(),
+        baseline,
     };
     finish(&summary, confirm, &shown, &args.lab, conditions)
 }
@@ -426,6 +432,8 @@ pub(super) struct EndOutput<'a> {
     pub(super) output: Option<&'a Path>,
     /// File for the judged conditions.
     pub(super) junit: Option<&'a Path>,
+    /// Baseline that the run is judged by.
+    pub(super) baseline: Option<&'a Baseline>,
 }
 
 /// Shows what a run found, keeps its report, and judges the conditions.
@@ -456,8 +464,11 @@ pub(super) fn finish(
         }
         None => {
             let study = &run.header.study;
-            let judged =
+            let mut judged =
                 conditions.map(|conditions| conditions.judge(study, &findings)).unwrap_or_default();
+            if let Some(baseline) = shown.baseline {
+                judged.extend(baseline.judge(&run, shown.format.is_none())?);
+            }
             fail_if::keep(shown.junit, &study.name, &judged)?;
             fail_if::conclude(&judged)?;
             Ok(ExitCode::SUCCESS)

@@ -10,6 +10,8 @@ use weir_testkit::origin;
 use weir_testkit::program::{HasAll, flat, run, wait_until};
 use weir_testkit::sandbox::{self, Sandbox};
 
+use crate::history;
+
 /// Two virtual servers of one nginx, each of which answers rightly only to its own name and target.
 struct TwoServers {
     nginx: Child,
@@ -178,18 +180,8 @@ fn what_cannot_be_compared_is_refused_in_a_line() {
 
 /// Copies a run, as one that began at another minute.
 fn copy_run(sandbox: &Sandbox, from: &str, minute: u32) {
-    let (from, to) = (sandbox.path(from), sandbox.path(&format!("history/{minute}")));
-    std::fs::create_dir_all(&to).expect("own folder");
-    for entry in std::fs::read_dir(&from).expect("a run").flatten() {
-        if entry.path().is_file() {
-            std::fs::copy(entry.path(), to.join(entry.file_name())).expect("own file");
-        }
-    }
-    let header = to.join("run.json");
-    let mut run: Value =
-        serde_json::from_str(&std::fs::read_to_string(&header).expect("run.json")).expect("JSON");
-    run["started_at"] = format!("2026-01-01T00:{minute:02}:00Z").into();
-    std::fs::write(&header, run.to_string()).expect("own file");
+    let began = format!("2026-01-01T00:{minute:02}:00Z");
+    history::copy_run(sandbox, from, &format!("history/{minute}"), (&began, 1.0));
 }
 
 #[test]

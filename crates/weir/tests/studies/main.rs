@@ -4,6 +4,7 @@ mod advise;
 mod capacity;
 mod capacity_refused;
 mod compare;
+mod history;
 mod report;
 mod run;
 mod run_alone;

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use weir_model::record::{CapacityEnd, CapacityRecord, CeilingOf, Outcome, Record, TrialRecord};
 use weir_record::Run;
 use weir_testkit::origin;
-use weir_testkit::program::{Running, behind, in_three_tries, within};
+use weir_testkit::program::{HasAll, Running, behind, in_three_tries, within};
 use weir_testkit::sandbox::{self, Sandbox, outcomes};
 
 /// Returns a study of a server that weir does not start, with low precision: a search needs little for a p90.

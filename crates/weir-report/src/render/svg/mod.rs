@@ -13,6 +13,7 @@ mod lines;
 mod multiples;
 mod panels;
 mod scale;
+mod series;
 
 pub(super) use bars::{bar_parts, bars};
 pub(super) use canvas::{Escaped, Width};
@@ -21,3 +22,4 @@ pub(super) use forest::forest;
 pub(super) use lines::lines;
 pub(super) use multiples::multiples;
 pub(super) use panels::panels;
+pub(super) use series::series;

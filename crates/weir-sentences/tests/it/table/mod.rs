@@ -13,13 +13,14 @@ mod evidence;
 mod example;
 mod growth;
 mod headline;
+mod history;
 mod limiter;
 mod limits;
 mod published;
 mod ranking;
 mod runs;
-mod size;
 mod scaling;
+mod size;
 mod surroundings;
 mod validity;
 
@@ -68,6 +69,7 @@ const SECTIONS: &[Section] = &[
     ("A run and those before it", runs::rows),
     ("The machines that a workload needs", size::rows),
     ("Published recommendations", advice::rows),
+    ("Runs over time, and a baseline", history::rows),
 ];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";

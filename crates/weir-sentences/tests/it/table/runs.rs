@@ -1,15 +1,17 @@
 //! Sentences about a run that is held against earlier ones.
 
-use weir_history::{FigureKey, FigureVerdict, RunVerdict, RunsFindings, WhyOpen};
-use weir_model::study::Metric;
+use weir_history::{FigureKey, FigureVerdict, Quantity, RunVerdict, RunsFindings, WhyOpen};
 use weir_sentences::runs::describe_runs;
 
 use super::Row;
 
 /// Returns findings with this verdict on the p99 of an arm.
 fn build_findings(verdict: RunVerdict, ratio: f64, why: Option<WhyOpen>) -> String {
-    let key =
-        FigureKey { load: "open".to_owned(), arm: "stock".to_owned(), metric: Metric::ResponseP99 };
+    let key = FigureKey {
+        load: "open".to_owned(),
+        arm: "stock".to_owned(),
+        metric: Quantity::ResponseP99,
+    };
     let figure = FigureVerdict {
         key,
         values: [Some(9e6), Some(9e6 * ratio)],

@@ -15,6 +15,7 @@ use weir_report::secrets::masked;
 use weir_study::Scale;
 
 use crate::args::{CapacityArgs, CapacityFormat, FlowArgs};
+use crate::commands::baseline::Baseline;
 use crate::commands::fail_if;
 use crate::commands::report::Length;
 use crate::commands::{
@@ -33,7 +34,8 @@ pub(crate) use answer::{Answer, FORMAT};
 use tuning::Tuning;
 
 pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
-    let conditions = weir_conditions::capacity::read(&args.fail_if).map_err(fail_if::refused)?;
+    let (baseline, fail_if) = Baseline::read(&args.kept, &args.fail_if)?;
+    let conditions = weir_conditions::capacity::read(&fail_if).map_err(fail_if::refused)?;
     if let Some(path) = &args.output {
         can_be_written(path)?;
     }
@@ -55,14 +57,14 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
             run::carry_out(&options, None, reporter(args)?)
                 .map_err(|error| Failure::of_run(error, Some(&options.folder)))?
         }
-        (None, Some(target)) if is_url(target) => search_url(args, options)?,
-        (None, Some(name)) => search_study(name, args, options)?,
+        (None, Some(target)) if is_url(target) => search_url(args, options, baseline.as_ref())?,
+        (None, Some(name)) => search_study(name, args, options, baseline.as_ref())?,
         (None, None) => {
             return Err(Failure::input("which server, or which study?")
                 .hint("weir capacity http://127.0.0.1:8080/"));
         }
     };
-    finish(&summary, confirm.as_ref(), args, &conditions)
+    finish(&summary, confirm.as_ref(), args, (&conditions, baseline.as_ref()))
 }
 
 /// Returns the reporter for the chosen display of progress.
@@ -75,18 +77,28 @@ fn is_url(target: &str) -> bool {
     target.contains("://")
 }
 
-fn search_url(args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
+fn search_url(
+    args: &CapacityArgs,
+    options: Options,
+    baseline: Option<&Baseline>,
+) -> Result<Summary, Failure> {
     let search = url::search(args, &options)?;
     if !args.lab.progress.is_quiet() {
         search.said.iter().for_each(|line| terminal::tell(&format!("{line}\n")));
     }
     let read = search.read;
+    baseline.map_or(Ok(()), |baseline| baseline.check(&read.study))?;
     let options = Options { folder: run::folder(&args.lab, &read.study.name), ..options };
     run::carry_out(&options, Some(&read), reporter(args)?)
         .map_err(|error| server::explained(error, &read.study, &options.folder))
 }
 
-fn search_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Summary, Failure> {
+fn search_study(
+    name: &str,
+    args: &CapacityArgs,
+    options: Options,
+    baseline: Option<&Baseline>,
+) -> Result<Summary, Failure> {
     let machine = run::machine(&options)?;
     let mut read =
         study::read(name, &options.catalog, Scale::ONE, &machine).map_err(|failure| {
@@ -113,6 +125,7 @@ fn search_study(name: &str, args: &CapacityArgs, options: Options) -> Result<Sum
     Tuning::read(args)?.apply(&mut read.study);
     let mut remarks = study::remarks(&read.study, &options.catalog, &machine);
     remarks.extend(time::fit_search(&read.study)?.map(Remark::of_run));
+    baseline.map_or(Ok(()), |baseline| baseline.check(&read.study))?;
     public::check(&mut read.study, &args.lab)?;
     let options = Options { folder: run::folder(&args.lab, &read.study.name), remarks, ..options };
     run::carry_out(&options, Some(&read), reporter(args)?)
@@ -155,10 +168,10 @@ fn finish(
     summary: &Summary,
     confirm: Option<&Options>,
     args: &CapacityArgs,
-    conditions: &[Condition],
+    (conditions, baseline): (&[Condition], Option<&Baseline>),
 ) -> Result<ExitCode, Failure> {
     let (run, findings) = confirm::read(summary, confirm, args.lab.progress.is_quiet())?;
-    let judged = weir_conditions::capacity::judge(conditions, &findings);
+    let mut judged = weir_conditions::capacity::judge(conditions, &findings);
     let report_paths = report::keep_both(&run, &findings);
     let text = match args.format {
         CapacityFormat::Text => {
@@ -189,6 +202,9 @@ fn finish(
     if let Some(rest) = run::interrupted(summary, confirm, &args.lab) {
         terminal::tell(&format!("\nInterrupted. Continue with: weir capacity {rest}\n"));
         return Ok(ExitCode::from(INTERRUPTED));
+    }
+    if let Some(baseline) = baseline {
+        judged.extend(baseline.judge(&run, args.format == CapacityFormat::Text)?);
     }
     fail_if::keep(args.junit.as_deref(), &run.header.study.name, &judged)?;
     fail_if::conclude(&judged)?;

@@ -12,6 +12,8 @@ use weir_record::{HEADER_FILE, Run};
 use weir_report::secrets::masked;
 
 use crate::args::{CompareArgs, ReportFormat};
+use crate::commands::baseline::Baseline;
+use crate::commands::kept_runs::is_same_study;
 use crate::commands::{deliver, fail_if, report};
 use crate::failure::Failure;
 use crate::terminal;
@@ -38,6 +40,28 @@ pub(super) fn folders(args: &CompareArgs) -> Option<[PathBuf; 2]> {
     both.iter()
         .any(|text| Path::new(text.as_str()).join(HEADER_FILE).is_file())
         .then(|| both.map(PathBuf::from))
+}
+
+/// Returns the folder of the run that is to be judged by a baseline, if that is what the arguments name.
+pub(super) fn folder_for_baseline(args: &CompareArgs) -> Option<PathBuf> {
+    args.kept.baseline.as_ref()?;
+    let folder = PathBuf::from(args.flow.url.as_ref()?);
+    (args.other.is_none() && folder.join(HEADER_FILE).is_file()).then_some(folder)
+}
+
+/// Judges a run by a baseline.
+pub(super) fn run_by_baseline(args: &CompareArgs, folder: &Path) -> Result<ExitCode, Failure> {
+    let (baseline, others) = Baseline::read(&args.kept, &args.fail_if)?;
+    // Other conditions are told as those of two runs are.
+    Conditions::read(&others).map_err(fail_if::refused)?;
+    refuse_idle(args)?;
+    let run = report::read(folder)?;
+    let Some(baseline) = baseline else { return Ok(ExitCode::SUCCESS) };
+    baseline.check(&run.header.study)?;
+    let judged = baseline.judge(&run, true)?;
+    fail_if::keep(args.junit.as_deref(), &run.header.study.name, &judged)?;
+    fail_if::conclude(&judged)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Compares two runs.
@@ -72,6 +96,12 @@ pub(super) fn run(args: &CompareArgs, [old, new]: [PathBuf; 2]) -> Result<ExitCo
 fn refuse_idle(args: &CompareArgs) -> Result<(), Failure> {
     let is_given =
         args.candidate.is_given() || args.budget.is_some() || args.flow.rate.is_some() || args.full;
+    if args.kept.baseline.is_some() && args.other.is_some() {
+        return Err(Failure::input(
+            "--baseline: the runs that it keeps are what a run is compared with",
+        )
+        .hint("give one run: weir compare RUN --baseline DIR"));
+    }
     if is_given {
         return Err(Failure::input("both runs were made already: nothing is started or loaded")
             .hint("two runs take --history, --fail-if, --junit, --format and -o"));
@@ -99,16 +129,9 @@ fn refuse_unlike(old: &RunHeader, new: &RunHeader) -> Result<(), Failure> {
     if old.run == new.run && old.started_at == new.started_at {
         return Err(Failure::input(format!("{} is compared with itself", old.run)));
     }
-    for run in [old, new] {
-        if !run.study.capacity.is_empty() {
-            return Err(Failure::input(format!("{} searched for a capacity", run.run)).hint(
-                "capacities of two runs cannot be compared yet; compare runs of a study with loads",
-            ));
-        }
-    }
-    if !is_same_study(old, new) {
+    if !is_same_study(&old.study, &new.study) {
         return Err(Failure::input(format!(
-            "{} and {} are runs of different studies ({} and {}), without an arm and a load in common",
+            "{} and {} are runs of different studies ({} and {}), without an arm and a load in common, or with another objective",
             old.run, new.run, old.study.name, new.study.name
         )));
     }
@@ -117,17 +140,6 @@ fn refuse_unlike(old: &RunHeader, new: &RunHeader) -> Result<(), Failure> {
             .hint("give the earlier run first"));
     }
     Ok(())
-}
-
-/// Returns true if the studies of two runs have an arm with the same settings and a load with the same requests.
-fn is_same_study(one: &RunHeader, other: &RunHeader) -> bool {
-    let (one, other) = (&one.study, &other.study);
-    let has_load = one.loads.iter().any(|load| other.loads.contains(load));
-    let has_arm = one.arms.iter().any(|arm| {
-        let same = other.arms.iter().find(|other| other.name == arm.name);
-        same.is_some_and(|same| same.settings == arm.settings)
-    });
-    has_load && has_arm
 }
 
 /// Finds the complete runs of the study in a folder that began before the later of two runs, on the same machine; those
@@ -155,7 +167,7 @@ fn find_earlier(folder: &Path, [old, new]: [&RunHeader; 2]) -> Result<Vec<Run>, 
         let header = &run.header;
         let is_one_of_both = [old, new].iter().any(|other| other.started_at == header.started_at);
         let is_earlier = header.started_at < new.started_at && !is_one_of_both;
-        let is_alike = header.study.capacity.is_empty() && is_same_study(header, new);
+        let is_alike = is_same_study(&header.study, &new.study);
         let is_here = !differences(header, new).iter().any(|one| one.is_of_machine);
         if is_earlier && is_alike && is_here && is_complete(&run) {
             runs.push(run);
