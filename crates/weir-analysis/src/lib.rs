@@ -16,8 +16,9 @@
 //! everything is decided, and combines the decisions of its looks. `matrix` corrects p over the loads of a matrix and
 //! pools each arm over them. `ranking` puts arms in order by their pairs, if the study compares all pairs. `limits`
 //! judges each arm by an absolute limit, if there is one. `figures` computes the figures of each arm. `times` breaks down the
-//! time of requests, from samples; no verdict rests on it. `scaling` fits curves to arms that differ in one number. `headline` states the basis of the answer and what it leaves
-//! out, and `published` compares published effects. The sentences about all of this are made by weir-sentences.
+//! time of requests, from samples; no verdict rests on it. `scaling` fits curves to arms that differ in one number.
+//! `headline` states the basis of the answer and what it leaves out, and `published` compares published effects. The
+//! sentences about all of this are made by weir-sentences.
 //!
 //! [`mod@surroundings`] finds, before the first trial, properties of the network and the hosts that would spoil it.
 //!

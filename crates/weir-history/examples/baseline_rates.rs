@@ -75,7 +75,7 @@ fn simulate(
             if is_worse && run >= BEGIN {
                 first_fail = first_fail.or(Some(run - BEGIN + 1));
             }
-            if run >= 5 && run < BEGIN {
+            if (5..BEGIN).contains(&run) {
                 (false_fails, early) = (false_fails + u32::from(is_worse), early + 1);
             }
             if first_fail.is_some() {

@@ -47,7 +47,7 @@ fn document(found: &HistoryFindings) -> Document {
         blocks.push(Block::Heading(Heading::section("changes", "Changes")));
         blocks.extend(found.changes.iter().rev().flat_map(|change| show_change(found, change)));
     }
-    let drifts = found.series.iter().filter_map(|series| describe_drift(series));
+    let drifts = found.series.iter().filter_map(describe_drift);
     blocks.extend(list(drifts.map(Text::from), false));
     blocks.extend(list(describe_breaks(found).into_iter().map(Text::from), false));
     if !found.left_out.is_empty() {

@@ -26,7 +26,7 @@ fn describe_nodes(workload: &str, nodes: &Nodes, basis: &SizeBasis) -> String {
         numbers::with_unit(basis.memory_bytes as f64, "bytes")
     );
     if nodes.count == 1 {
-        return format!("{} fit on one machine {machine}.", workload);
+        return format!("{workload} fit on one machine {machine}.");
     }
     format!(
         "{} need {} {machine}, because {}. Each then has {}.",

@@ -1,6 +1,7 @@
 //! Runs that a folder keeps.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 
 use weir_files::only_ours_named;
@@ -44,10 +45,11 @@ pub(super) fn read_headers(folder: &Path) -> Result<(Vec<KeptHeader>, Vec<LeftOu
         match read {
             Ok(header) => {
                 let key = (header.started_at.clone(), header.run.clone());
-                if headers.contains_key(&key) {
-                    left_out.push(leave_out(&path, WhyLeftOut::Copy));
-                } else {
-                    headers.insert(key, KeptHeader { path, header });
+                match headers.entry(key) {
+                    Entry::Occupied(_) => left_out.push(leave_out(&path, WhyLeftOut::Copy)),
+                    Entry::Vacant(entry) => {
+                        entry.insert(KeptHeader { path, header });
+                    }
                 }
             }
             Err(why) => left_out.push(leave_out(&path, why)),

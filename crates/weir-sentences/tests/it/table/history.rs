@@ -105,7 +105,10 @@ pub(super) fn rows() -> Vec<Row> {
         ("No change", describe_history(&findings(true, &[], 0))),
         ("A drift alone", describe_history(&drifting())),
         ("A change", describe_history(&findings(true, std::slice::from_ref(&worse), 0))),
-        ("A change with another version", describe_history(&findings(true, &[worse.clone()], 12))),
+        (
+            "A change with another version",
+            describe_history(&findings(true, std::slice::from_ref(&worse), 12)),
+        ),
         ("Another version a run later", describe_history(&findings(true, &[worse, better], 13))),
         ("Worse and better", describe_history(&findings(true, &[both], 12))),
         ("A large change", describe_history(&findings(true, &[doubled], 12))),

@@ -69,9 +69,15 @@ pub(super) fn rows() -> Vec<Row> {
     ];
     let half_known =
         [(rate, Inconclusive, Some(0.05)), (half, Invalid, None), (tail, Invalid, None)];
+    let many_times = [
+        (rate, Inconclusive, Some(0.05)),
+        (half, Inconclusive, Some(1.32)),
+        (tail, Inconclusive, Some(93.0)),
+    ];
     vec![
         ("A change that is better in one figure and worse in others", of_all(Worse, &mixed)),
         ("A change whose figures are known only so far", of_all(Inconclusive, &open)),
+        ("A change whose tail may be many times as long", of_all(Inconclusive, &many_times)),
         ("A change of which half is known", of_all(Inconclusive, &half_known)),
         ("A new server that carries less", of(Metric::Rate, Worse, 0.69)),
         ("A new server that carries more", of(Metric::Rate, Better, 1.2)),
