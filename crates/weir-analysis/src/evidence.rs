@@ -230,11 +230,11 @@ impl Slices {
             0.0 => measured_ns / (1.0 - discard.clamp(0.0, 0.99)),
             whole_ns => whole_ns,
         };
-        let proxy_cpus = cpus.proxy.cpus().len() as f64;
+        let arm = study.arms.iter().find(|known| known.name == trial.arm);
+        let proxy_cpus = arm.map_or(&cpus.proxy, |arm| arm.cpus(cpus)).cpus().len() as f64;
         let proxy_steal_ns = sum([trial], |slice| slice.proxy_steal_ns);
         let proxy_idle_ns = sum([trial], |slice| slice.proxy_cpus_idle_ns);
         let own_ns = sum([trial], |slice| slice.proxy_cpu_ns);
-        let arm = study.arms.iter().find(|known| known.name == trial.arm);
         let is_seen = arm.is_none_or(|arm| study.proxy_of(arm).is_started());
         let is_alone = header.shared_cpus().0 == 0;
         let others_ns = whole_ns * proxy_cpus - proxy_idle_ns - proxy_steal_ns - own_ns;

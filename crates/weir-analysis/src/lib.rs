@@ -107,7 +107,7 @@ fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
     let mut findings = Findings {
         complete: run.outcome() == Some(Outcome::Complete),
         inert: inert::inert(run, &[]).0,
-        scaling: scaling::of_capacities(&run.header.study, &capacity.arms, &limiters),
+        scaling: scaling::of_capacities(&run.header, &capacity.arms, &limiters),
         limiters,
         growth: limiter::grown(run),
         capacity: Some(capacity),
@@ -171,7 +171,7 @@ fn compared(run: &Run) -> Findings {
     let limiters = limiter::find(run, &[]);
     let mut findings = Findings {
         alone,
-        scaling: scaling::find(study, &responses, &limiters),
+        scaling: scaling::find(&run.header, &responses, &limiters),
         limiters,
         growth: limiter::grown(run),
         loads,

@@ -11,6 +11,7 @@ mod factor;
 
 use std::ops::Range;
 
+use weir_model::record::{HostFacts, LinkEnd, RunHeader};
 use weir_model::study::{LoadSpec, Metric, Study};
 use weir_stats::scaling::{LEAST_LEVELS, Level};
 use weir_stats::student_quantile;
@@ -63,11 +64,12 @@ fn instances(of_blocks: &[usize]) -> impl Iterator<Item = Range<usize>> {
 
 /// Finds the growth of the metric of each load, and of matrices over their connections.
 pub(crate) fn find(
-    study: &Study,
+    header: &RunHeader,
     measured: &[Responses],
     limiters: &[LimiterFindings],
 ) -> Vec<ScalingFindings> {
-    let all_series = series(study);
+    let study = &header.study;
+    let all_series = series(study, proxy_host(header));
     let mut findings: Vec<ScalingFindings> = measured
         .iter()
         .flat_map(|responses| all_series.iter().filter_map(|one| of_load(study, one, responses)))
@@ -133,16 +135,23 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count
 }
 
+/// Returns the facts about the proxies' host, if the run has looked at it.
+fn proxy_host(header: &RunHeader) -> Option<&HostFacts> {
+    let mut hosts = header.surroundings.as_ref()?.hosts.iter();
+    hosts.find(|host| host.roles.contains(&LinkEnd::Proxy)).map(|host| &host.facts)
+}
+
 /// Finds the growth of the arms' capacities.
 pub(crate) fn of_capacities(
-    study: &Study,
+    header: &RunHeader,
     capacities: &[Capacity],
     limiters: &[LimiterFindings],
 ) -> Vec<ScalingFindings> {
+    let study = &header.study;
     let Some(load) = study.loads.first() else {
         return Vec::new();
     };
-    let all = series(study).into_iter().map(|series| {
+    let all = series(study, proxy_host(header)).into_iter().map(|series| {
         let named: Vec<(String, Level)> = series
             .levels
             .iter()
@@ -188,6 +197,7 @@ impl Series {
         let factor = ScalingFactor::Parameter { id: self.id.clone() };
         ScalingFindings {
             stratum: self.stratum.clone(),
+            apart: self.apart.clone(),
             published: is_series.then(|| ScalingCurve::new(published, self.kind, confidence)),
             ..ScalingFindings::new(factor, self.kind, (load, response), named, confidence)
         }

@@ -1,32 +1,38 @@
 //! Assignment of CPUs to roles.
 
 use weir_model::quantity::CpuSet;
+use weir_model::record::HostFacts;
 use weir_model::study::CpuRoles;
 
 use crate::options::Role;
 
-/// Divides the CPUs that weir may use: half of them for the proxy alone; the others for the generator and the origin
-/// server, separately if there are enough.
-pub fn share_out(allowed: &CpuSet) -> CpuRoles {
-    let cpus = allowed.cpus();
-    match cpus.len() {
-        0 | 1 => {
-            CpuRoles { proxy: allowed.clone(), generator: allowed.clone(), origin: allowed.clone() }
+/// Gives the proxy `wanted` of the CPUs that weir may use, in the order of [`by_core`]; the other roles get the rest,
+/// or all if there is none. `None` if there are fewer.
+pub(crate) fn share_out_for(wanted: usize, in_order: &[u32]) -> Option<CpuRoles> {
+    let all = CpuSet::new(in_order.to_vec())?;
+    let proxy = CpuSet::new(in_order.get(..wanted)?.to_vec())?;
+    let (generator, origin) = match &in_order[wanted..] {
+        [] => (all.clone(), all),
+        [only] => (part_or_all(&all, &[*only]), part_or_all(&all, &[*only])),
+        rest => {
+            let (first, second) = rest.split_at(rest.len() / 2);
+            (part_or_all(&all, first), part_or_all(&all, second))
         }
-        2 | 3 => CpuRoles {
-            proxy: part_or_all(allowed, &cpus[cpus.len() - 1..]),
-            generator: part_or_all(allowed, &cpus[..1]),
-            origin: part_or_all(allowed, &cpus[cpus.len() - 2..cpus.len() - 1]),
-        },
-        n => {
-            let quarter = n / 4;
-            CpuRoles {
-                generator: part_or_all(allowed, &cpus[..quarter]),
-                origin: part_or_all(allowed, &cpus[quarter..2 * quarter]),
-                proxy: part_or_all(allowed, &cpus[2 * quarter..]),
-            }
-        }
-    }
+    };
+    Some(CpuRoles { proxy, generator, origin })
+}
+
+/// Returns CPUs in the order in which a proxy gets them: one thread of each core before the second ones, and those of
+/// one NUMA node before the others.
+pub(crate) fn by_core(cpus: &CpuSet, facts: &HostFacts) -> Vec<u32> {
+    let first = cpus.cpus().first().copied();
+    let mut in_order = cpus.cpus().to_vec();
+    in_order.sort_by_key(|&cpu| {
+        let node = facts.node_of(cpu);
+        let is_elsewhere = node != first.and_then(|first| facts.node_of(first));
+        (facts.thread_of(cpu), is_elsewhere, node, cpu)
+    });
+    in_order
 }
 
 /// Splits CPUs for two roles: all but the last for one, the last for the other; if there is only one, both get it.
@@ -73,19 +79,18 @@ pub fn remarks(
 }
 
 /// Returns a remark for the reader about arms with more workers than the proxy has CPUs; `None` if there are none.
-/// `workers` has each arm's name and, if it is a number, its number of workers.
+/// `workers` has each arm's name, the number of its CPUs and, if it is a number, that of its workers. The remark is about
+/// the arms with the fewest CPUs.
 pub fn crowded_arms<'a>(
-    proxy: &CpuSet,
-    workers: impl Iterator<Item = (&'a str, Option<u64>)>,
+    workers: impl Iterator<Item = (&'a str, usize, Option<u64>)>,
 ) -> Option<String> {
-    let cpus = proxy.cpus().len() as u64;
-    let names: Vec<&str> = workers
-        .filter(|(_, workers)| workers.is_some_and(|n| n > cpus))
-        .map(|(arm, _)| arm)
+    let crowded: Vec<(&str, usize)> = workers
+        .filter(|(_, cpus, workers)| workers.is_some_and(|n| n > *cpus as u64))
+        .map(|(arm, cpus, _)| (arm, cpus))
         .collect();
-    if names.is_empty() {
-        return None;
-    }
+    let cpus = crowded.iter().map(|(_, cpus)| *cpus).min()?;
+    let names: Vec<&str> =
+        crowded.iter().filter(|(_, other)| *other == cpus).map(|(arm, _)| *arm).collect();
     let plural = if cpus == 1 { "" } else { "s" };
     Some(format!(
         "the proxy has {cpus} CPU{plural}, and more workers than that in {}: they compete for it",
@@ -98,7 +103,7 @@ mod tests {
     use super::*;
 
     fn parse_roles(cpus: &str) -> CpuRoles {
-        share_out(&cpus.parse().expect("a set of CPUs"))
+        CpuRoles::share_out(&cpus.parse().expect("a set of CPUs"))
     }
 
     #[test]
@@ -124,8 +129,41 @@ mod tests {
         assert_eq!(shared.len(), 1);
     }
 
+    #[test]
+    fn a_proxy_gets_whole_cores_of_one_node_first() {
+        let facts = HostFacts {
+            siblings: ["0,4", "1,5", "2,6", "3,7"]
+                .iter()
+                .map(|core| core.parse().unwrap())
+                .collect(),
+            nodes: [(0, "0-1,4-5"), (1, "2-3,6-7")]
+                .iter()
+                .map(|(node, cpus)| (*node, cpus.parse().unwrap()))
+                .collect(),
+            ..HostFacts::default()
+        };
+        let in_order = |cpus: &str| by_core(&cpus.parse().unwrap(), &facts);
+        assert_eq!(in_order("0-7"), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(in_order("2-7"), [2, 3, 6, 7, 4, 5]);
+        assert_eq!(by_core(&"3,1-2".parse().unwrap(), &HostFacts::default()), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_proxy_that_needs_most_cpus_leaves_the_rest_to_the_others() {
+        let shared = |wanted, all: &[u32]| {
+            share_out_for(wanted, all).map(|roles| {
+                [roles.proxy, roles.generator, roles.origin].map(|set| set.to_string())
+            })
+        };
+        let of = |sets: [&str; 3]| Some(sets.map(str::to_owned));
+        assert_eq!(shared(2, &[0, 1]), of(["0-1", "0-1", "0-1"]));
+        assert_eq!(shared(2, &[0, 1, 2]), of(["0-1", "2", "2"]));
+        assert_eq!(shared(4, &[0, 1, 2, 3, 4, 5, 6]), of(["0-3", "4", "5-6"]));
+        assert_eq!(shared(3, &[0, 1]), None);
+    }
+
     fn crowding(workers: &[(&'static str, Option<u64>)]) -> Option<String> {
-        crowded_arms(&parse_roles("0-1").proxy, workers.iter().copied())
+        crowded_arms(workers.iter().map(|(arm, workers)| (*arm, 1, *workers)))
     }
 
     #[test]

@@ -127,6 +127,16 @@ pub enum HostError {
         /// CPUs that weir may use.
         allowed: String,
     },
+    /// An arm has more CPUs than the proxies have.
+    #[error("arm `{arm}` has {count} CPUs, and the proxies have only {proxies}")]
+    TooFewCpus {
+        /// Name of the arm.
+        arm: String,
+        /// Number of its CPUs.
+        count: usize,
+        /// CPUs of the proxies.
+        proxies: String,
+    },
     /// The study needs network namespaces, which weir cannot create.
     #[error("this study needs network namespaces, which weir cannot create here: {0}")]
     NoNetworks(String),
@@ -191,6 +201,7 @@ impl HostError {
                 | HostError::Image { .. }
                 | HostError::Kube(_)
                 | HostError::Cpus { .. }
+                | HostError::TooFewCpus { .. }
                 | HostError::Network(_)
                 | HostError::Program(AgentError::Failed(_))
                 | HostError::NoNetworks(_)
@@ -249,6 +260,9 @@ impl HostError {
             }
             HostError::Version { .. } => {
                 "install this version of weir there, or leave out --agent: weir then copies itself"
+            }
+            HostError::TooFewCpus { .. } => {
+                "leave that level out, or name more CPUs for `proxy` under `cpus` in the study"
             }
             HostError::Cpus { .. } => "change `cpus` in the study, or --cpus",
             _ => return None,

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_agent::message::{FindProgram, NetworksJob, Program, Settle};
+use weir_agent::message::{FactsJob, FindProgram, NetworksJob, Program, Settle};
 use weir_agent::server::networks;
 use weir_model::quantity::CpuSet;
 use weir_model::record::PlacesUsed;
 use weir_model::room;
-use weir_model::study::{CpuRoles, ExternalSpec, ProxyKind, ProxyRole, ProxySpec, Study};
+use weir_model::study::{Arm, CpuRoles, ExternalSpec, ProxyKind, ProxyRole, ProxySpec, Study};
 use weir_simulation::World;
 
 use crate::cpus;
@@ -203,10 +203,17 @@ impl Hosts {
         }
     }
 
-    /// Returns the CPUs of each role: those that the study names, or a share of the available ones.
+    /// Returns the CPUs of each role: those that the study names, or a share of the available ones. The proxy's are as
+    /// many as the arm with most needs.
     pub fn cpu_roles(&self, study: &Study) -> Result<CpuRoles, HostError> {
+        let most = study.arms.iter().filter_map(Arm::cpu_count).max().unwrap_or(0);
         let Some(roles) = &study.cpus else {
-            return self.shared_out();
+            let roles = self.shared_out()?;
+            if most <= roles.proxy.cpus().len() || !self.together() {
+                return Ok(roles);
+            }
+            let in_order = self.by_core(&self.cpus_of(Role::Proxy))?;
+            return Ok(cpus::share_out_for(most, &in_order).unwrap_or(roles));
         };
         let named = [&roles.generator, &roles.proxy, &roles.origin];
         for (wanted, role) in named.into_iter().zip(ROLES) {
@@ -224,13 +231,41 @@ impl Hosts {
         Ok(roles.clone())
     }
 
+    /// Gives each arm whose number of CPUs is a setting that many of the proxies' CPUs.
+    ///
+    /// # Errors
+    /// The proxies have fewer, or the host does not say which CPUs are threads of one core.
+    pub fn place_arms(&self, study: &mut Study, roles: &CpuRoles) -> Result<(), HostError> {
+        if study.arms.iter().all(|arm| arm.cpu_count().is_none()) {
+            return Ok(());
+        }
+        let in_order = self.by_core(&roles.proxy)?;
+        for arm in &mut study.arms {
+            let Some(count) = arm.cpu_count() else { continue };
+            let first = in_order.get(..count).and_then(|cpus| CpuSet::new(cpus.to_vec()));
+            arm.cpus = Some(first.ok_or_else(|| HostError::TooFewCpus {
+                arm: arm.name.clone(),
+                count,
+                proxies: roles.proxy.to_string(),
+            })?);
+        }
+        Ok(())
+    }
+
+    /// Returns CPUs of the proxies' host in the order of [`cpus::by_core`].
+    fn by_core(&self, set: &CpuSet) -> Result<Vec<u32>, HostError> {
+        let (generator, origin, towards) = (None, None, Vec::new());
+        let job = FactsJob { generator, proxy: Some(set.clone()), origin, towards };
+        Ok(cpus::by_core(set, &self.host(Role::Proxy).ask(job)?))
+    }
+
     fn cpus_of(&self, role: Role) -> CpuSet {
         self.host(role).is.cpus.clone()
     }
 
     fn shared_out(&self) -> Result<CpuRoles, HostError> {
         if self.together() {
-            return Ok(cpus::share_out(&self.cpus_of(Role::Proxy)));
+            return Ok(CpuRoles::share_out(&self.cpus_of(Role::Proxy)));
         }
         let mut roles = CpuRoles {
             generator: self.cpus_of(Role::Generator),

@@ -61,6 +61,7 @@ fn level(row: &Parameter, lines: &[Line<'_>], nofile: Option<u64>) -> Option<Str
         | EffectiveFrom::ListenFlag { .. }
         | EffectiveFrom::Sysctl { .. }
         | EffectiveFrom::Launcher
+        | EffectiveFrom::CpuSet
         | EffectiveFrom::Workload(_)
         | EffectiveFrom::Transport { .. } => Vec::new(),
     };

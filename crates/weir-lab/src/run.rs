@@ -144,10 +144,11 @@ fn ask_once(
     let (controlled, hosts, begun) = open(study, options, events)?;
     let (study, mut remarks) = left_out::by_host(study, &hosts, &options.catalog)?;
     remarks.splice(0..0, left_out.iter().cloned());
-    let (network, study, network_remarks) = network::decide(&study, &hosts, &options.catalog)?;
+    let (network, mut study, network_remarks) = network::decide(&study, &hosts, &options.catalog)?;
     remarks.extend(network_remarks);
+    let roles = hosts.cpu_roles(&study)?;
+    hosts.place_arms(&mut study, &roles)?;
     let study = &study;
-    let roles = hosts.cpu_roles(study)?;
     preflight::connections(study, &roles, &hosts)?;
     preflight::disk_space(study, &options.folder, hosts.host(Role::Proxy))?;
     let environment = with_versions(study, &hosts)?;
@@ -270,11 +271,11 @@ fn of_roles(study: &Study, roles: &CpuRoles, hosts: &Hosts, catalog: &Catalog) -
     let shared = cpus::remarks(roles, Hosts::has_origin(study), &|one, other| {
         hosts.share_in(study, one, other)
     });
-    let arm_workers = study
-        .arms
-        .iter()
-        .map(|arm| (&*arm.name, catalog.workers(study.proxy_of(arm).kind, &arm.settings)));
-    let crowded = cpus::crowded_arms(&roles.proxy, arm_workers);
+    let arm_workers = study.arms.iter().map(|arm| {
+        let workers = catalog.workers(study.proxy_of(arm).kind, &arm.settings);
+        (&*arm.name, arm.cpus(roles).cpus().len(), workers)
+    });
+    let crowded = cpus::crowded_arms(arm_workers);
     shared
         .into_iter()
         .chain(crowded)

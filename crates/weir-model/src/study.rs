@@ -222,6 +222,11 @@ impl Arm {
     pub fn cpus<'a>(&'a self, roles: &'a CpuRoles) -> &'a CpuSet {
         self.cpus.as_ref().unwrap_or(&roles.proxy)
     }
+
+    /// Returns the number of the proxy's CPUs if it is a setting of the arm.
+    pub fn cpu_count(&self) -> Option<usize> {
+        self.settings.get(CPU_COUNT)?.parse().ok()
+    }
 }
 
 impl Study {
@@ -401,6 +406,9 @@ pub enum NetworkKind {
     Loopback,
 }
 
+/// Id of the parameter that is the number of a proxy's CPUs (`parameters/process.yaml`).
+pub const CPU_COUNT: &str = "cpus";
+
 /// CPUs of each role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -411,4 +419,43 @@ pub struct CpuRoles {
     pub generator: CpuSet,
     /// CPUs of the origin server.
     pub origin: CpuSet,
+}
+
+impl CpuRoles {
+    /// Divides the CPUs that weir may use: half of them for the proxy alone; the others for the generator and the origin
+    /// server, separately if there are enough.
+    pub fn share_out(allowed: &CpuSet) -> CpuRoles {
+        let part_or_all =
+            |part: &[u32]| CpuSet::new(part.to_vec()).unwrap_or_else(|| allowed.clone());
+        let cpus = allowed.cpus();
+        match cpus.len() {
+            0 | 1 => CpuRoles {
+                proxy: allowed.clone(),
+                generator: allowed.clone(),
+                origin: allowed.clone(),
+            },
+            2 | 3 => CpuRoles {
+                proxy: part_or_all(&cpus[cpus.len() - 1..]),
+                generator: part_or_all(&cpus[..1]),
+                origin: part_or_all(&cpus[cpus.len() - 2..cpus.len() - 1]),
+            },
+            n => {
+                let quarter = n / 4;
+                CpuRoles {
+                    generator: part_or_all(&cpus[..quarter]),
+                    origin: part_or_all(&cpus[quarter..2 * quarter]),
+                    proxy: part_or_all(&cpus[2 * quarter..]),
+                }
+            }
+        }
+    }
+
+    /// Returns the maximum number of CPUs that an arm's proxy may have on such a machine: those that [`share_out`] gives
+    /// it, or both of two, which the other roles then share.
+    ///
+    /// [`share_out`]: CpuRoles::share_out
+    pub fn most_of_proxy(allowed: &CpuSet) -> usize {
+        let share = CpuRoles::share_out(allowed).proxy.cpus().len();
+        share.max(allowed.cpus().len().min(2))
+    }
 }

@@ -48,6 +48,7 @@ fn level(row: &Parameter, route: &Route<'_>, nofile: Option<u64>) -> Option<Stri
         EffectiveFrom::Value { .. }
         | EffectiveFrom::Sysctl { .. }
         | EffectiveFrom::Launcher
+        | EffectiveFrom::CpuSet
         | EffectiveFrom::Workload(_)
         | EffectiveFrom::Transport { .. } => None,
     };

@@ -170,6 +170,11 @@ impl Catalog {
         self.host_parameters().find(|row| row.effective == EffectiveFrom::Launcher)
     }
 
+    /// Returns the parameter that is the number of a proxy's CPUs.
+    pub fn cpus(&self) -> Option<&Parameter> {
+        self.host_parameters().find(|row| row.effective == EffectiveFrom::CpuSet)
+    }
+
     /// Returns the parameter that selects what carries an arm's bytes.
     pub fn transport(&self) -> Option<&Parameter> {
         self.host_parameters().find(|row| matches!(row.effective, EffectiveFrom::Transport { .. }))

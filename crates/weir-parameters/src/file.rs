@@ -324,15 +324,17 @@ fn check_scope(row: &Parameter, proxy: Option<ProxyKind>) -> Result<(), String> 
         }
         (EffectiveFrom::ProcessLimit { .. }, Scope::ProcessLaunch)
         | (EffectiveFrom::Launcher, Scope::ProcessLaunch)
+        | (EffectiveFrom::CpuSet, Scope::CpuSet)
         | (EffectiveFrom::Transport { .. }, Scope::Transport) => Ok(()),
         (EffectiveFrom::Workload(place), Scope::Workload) => place.check(),
         (EffectiveFrom::Workload(_), _) | (_, Scope::Workload) => {
             Err("the scope `workload` and `effective: {workload: ...}` go together".to_owned())
         }
-        (EffectiveFrom::Launcher | EffectiveFrom::Transport { .. }, _) | (_, Scope::Transport) => {
-            Err("`launcher` and `transport` are weir's own: a file of rows cannot add another"
-                .to_owned())
-        }
+        (EffectiveFrom::Launcher | EffectiveFrom::CpuSet | EffectiveFrom::Transport { .. }, _)
+        | (_, Scope::CpuSet | Scope::Transport) => Err(
+            "`launcher`, `cpus` and `transport` are weir's own: a file of rows cannot add another"
+                .to_owned(),
+        ),
         (_, Scope::ProcessLaunch) => {
             Err("a limit is read as `effective: {process_limit: {name}}`".to_owned())
         }

@@ -145,6 +145,8 @@ pub enum EffectiveFrom {
     },
     /// Name of the launcher that the process was started through.
     Launcher,
+    /// Number of CPUs on which the process may run, from Cpus_allowed_list in /proc/PID/status.
+    CpuSet,
     /// The real carrier of the bytes between the proxy and its peers.
     Transport {
         /// Hops whose bytes bypass the kernel's TCP, by level. A level that is not listed bypasses none.
@@ -383,6 +385,7 @@ impl Parameter {
             | EffectiveFrom::Sysctl { .. }
             | EffectiveFrom::Workload(_)
             | EffectiveFrom::Launcher
+            | EffectiveFrom::CpuSet
             | EffectiveFrom::Transport { .. } => self.check(found).ok(),
         }
     }

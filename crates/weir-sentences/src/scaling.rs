@@ -1,12 +1,12 @@
 //! Sentences about the growth of a metric with a factor.
 
 use weir_analysis::findings::{
-    Ceiling, CeilingCause, CeilingEvidence, Findings, ScalingAnswer, ScalingCurve, ScalingFactor,
-    ScalingFindings, ScalingForm, ScalingResponse,
+    ApartBy, Ceiling, CeilingCause, CeilingEvidence, Findings, ScalingAnswer, ScalingCurve,
+    ScalingFactor, ScalingFindings, ScalingForm, ScalingResponse,
 };
 use weir_analysis::scaling::NoFactor;
 use weir_limits::Role;
-use weir_model::study::Metric;
+use weir_model::study::{CPU_COUNT, Metric};
 use weir_stats::scaling::{FARTHEST, Factor, Form, LEAST_LEVELS, Parameter, Refusal};
 
 use crate::limiter::limiter_name;
@@ -34,11 +34,30 @@ pub fn describe(found: &ScalingFindings) -> String {
     let scale = Words::measured(found);
     let growth = format!("{}{}.", scale.subject(found), scale.answer(&found.measured));
     let ceiling = found.ceiling.as_ref().map(|ceiling| describe_ceiling(found, ceiling));
-    [Some(growth), ceiling, describe_twice(found)]
+    [Some(growth), describe_apart(found), ceiling, describe_twice(found)]
         .into_iter()
         .flatten()
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// Names the arms that are no part of the growth; `None` if there are none.
+fn describe_apart(found: &ScalingFindings) -> Option<String> {
+    let of = |by: ApartBy| {
+        let arms = found.apart.iter().filter(|apart| apart.by == by);
+        let names: Vec<String> = arms.map(|apart| apart.arm.clone()).collect();
+        let what = match by {
+            ApartBy::Threads => "second threads of cores",
+            ApartBy::Nodes => "CPUs of several NUMA nodes",
+        };
+        let verb = if names.len() == 1 { "has" } else { "have" };
+        (!names.is_empty()).then(|| format!("{} {verb} {what}", join_names(&names)))
+    };
+    let reasons: Vec<String> =
+        [ApartBy::Threads, ApartBy::Nodes].into_iter().filter_map(of).collect();
+    (!reasons.is_empty()).then(|| {
+        format!("Left out, since a CPU more is not the same there: {}.", reasons.join("; "))
+    })
 }
 
 /// Describes the growth of the figures that others published; `None` if there are too few.
@@ -114,6 +133,7 @@ impl Words {
     fn measured(found: &ScalingFindings) -> Words {
         let noun = match &found.factor {
             ScalingFactor::Connections { .. } => "connections".to_owned(),
+            ScalingFactor::Parameter { id } if id == CPU_COUNT => "CPUs".to_owned(),
             ScalingFactor::Parameter { id } => id.clone(),
         };
         let unit = match found.response {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use weir_model::study::Settings;
+use weir_model::study::{CPU_COUNT, Settings};
 
 use crate::check::{Checker, short};
 use crate::machine::Growing;
@@ -50,14 +50,16 @@ impl Levels<'_> {
             self.add_one(factor, node, check);
             return;
         };
-        factor.growing = true;
-        let Some(cpus) = self.context.cpus() else {
+        factor.growing |= growing.to.is_none();
+        let of_machine =
+            if factor.entry.key == CPU_COUNT { self.proxy_cpus } else { self.context.cpus() };
+        let Some(last) = growing.to.or(of_machine) else {
             check
                 .error(node.span.clone(), "the number of CPUs that weir may use is not known")
                 .hint("list the levels");
             return;
         };
-        for level in growing.levels(cpus) {
+        for level in growing.levels(last) {
             let node = Node { value: Value::Scalar(level.to_string()), span: node.span.clone() };
             let errors_before = check.count();
             self.add_one(factor, &node, check);

@@ -153,7 +153,7 @@ fn study(
     let serves_files = proxy.as_ref().is_some_and(proxy::Draft::serves_files);
     let (until, budget) = sections::ends(&fields, &objective, check);
     let cpus = sections::cpus(fields.get("cpus"), serves_files, context, check);
-    let arms = arms::read(&fields, proxy.as_ref(), catalog, context, check);
+    let arms = arms::read(&fields, proxy.as_ref(), cpus.as_ref(), catalog, context, check);
     let launchers = launchers::read(fields.get("launchers"), catalog, check);
     launchers::check_used(&launchers, &arms.drafts, catalog, check);
     let compare = sections::compare(fields.get("compare"), check);

@@ -1,7 +1,7 @@
 //! Properties of the machine that a study must fit on, and levels that follow from them.
 
 use weir_model::quantity::CpuSet;
-use weir_model::study::{ProxySpec, Settings};
+use weir_model::study::{CpuRoles, ProxySpec, Settings};
 use weir_parameters::{Catalog, ClientLimits, DescriptorLimits, Means, Unsaid};
 
 use crate::Engine;
@@ -52,6 +52,13 @@ impl CheckContext {
         Some(set.cpus().len() as u64)
     }
 
+    /// Returns the maximum number of a proxy's CPUs, if known: other roles need some of a machine that all share.
+    pub(crate) fn proxy_cpus(&self) -> Option<u64> {
+        let set = self.cpus_available.as_ref()?;
+        let most = if self.one_machine { CpuRoles::most_of_proxy(set) } else { set.cpus().len() };
+        Some(most as u64)
+    }
+
     /// Returns the number of clients that a proxy with `settings` can serve on this machine besides `held` idle
     /// connections. `None` for a user's configuration or a controller, whose contents are not known.
     pub(crate) fn client_limits(
@@ -86,26 +93,32 @@ impl CheckContext {
     }
 }
 
-/// Levels that a study leaves to the machine: `FROM..cpus`.
+/// Levels that grow from the first to the last: `FROM..cpus`, which leaves the last to the machine, or `FROM..TO`.
 pub(crate) struct Growing {
     /// First level.
     pub(crate) from: u64,
+    /// Last level; `None`: the number of CPUs.
+    pub(crate) to: Option<u64>,
 }
 
 impl Growing {
-    /// Parses `FROM..cpus`. `None` for any other text.
+    /// Parses `FROM..cpus` and `FROM..TO`. `None` for any other text.
     pub(crate) fn parse(text: &str) -> Option<Growing> {
         let (first, last) = text.split_once("..")?;
         let from = first.trim().parse().ok().filter(|from| *from > 0)?;
-        (last.trim() == CPUS).then_some(Growing { from })
+        if last.trim() == CPUS {
+            return Some(Growing { from, to: None });
+        }
+        let to = last.trim().parse().ok().filter(|to| *to > from)?;
+        Some(Growing { from, to: Some(to) })
     }
 
-    /// Returns `from`, doubled as long as it is below the number of CPUs, and then that number: 1, 2, 4, 8, 12 on
-    /// twelve. Empty if `from` is above it.
-    pub(crate) fn levels(&self, cpus: u64) -> Vec<u64> {
+    /// Returns `from`, doubled as long as it is below the last level, and then that: 1, 2, 4, 8, 12 up to twelve. Empty
+    /// if `from` is above it.
+    pub(crate) fn levels(&self, last: u64) -> Vec<u64> {
         let doubled = std::iter::successors(Some(self.from), |level| level.checked_mul(2));
-        let mut levels: Vec<u64> = doubled.take_while(|level| *level < cpus).collect();
-        levels.extend((self.from <= cpus).then_some(cpus));
+        let mut levels: Vec<u64> = doubled.take_while(|level| *level < last).collect();
+        levels.extend((self.from <= last).then_some(last));
         levels
     }
 }
@@ -115,7 +128,7 @@ mod tests {
     use super::*;
 
     fn levels_of(text: &str, cpus: u64) -> Option<Vec<u64>> {
-        Growing::parse(text).map(|growing| growing.levels(cpus))
+        Growing::parse(text).map(|growing| growing.levels(growing.to.unwrap_or(cpus)))
     }
 
     #[test]
@@ -125,7 +138,8 @@ mod tests {
         assert_eq!(levels_of("1 .. cpus", 1), Some(vec![1]));
         assert_eq!(levels_of("3..cpus", 13), Some(vec![3, 6, 12, 13]));
         assert_eq!(levels_of("4..cpus", 2), Some(vec![]));
-        for other in ["0..cpus", "1..8", "cpus", "1..", "..cpus", "-1..cpus"] {
+        assert_eq!(levels_of("1..8", 2), Some(vec![1, 2, 4, 8]));
+        for other in ["0..cpus", "8..1", "cpus", "1..", "..cpus", "-1..cpus"] {
             assert_eq!(levels_of(other, 4), None, "{other}");
         }
     }

@@ -98,7 +98,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn levels(&self, kind: ProxyKind) -> Levels<'_> {
         let (catalog, context) = (self.catalog, self.context);
-        Levels { kind, catalog, context }
+        Levels { kind, catalog, context, proxy_cpus: None }
     }
 
     /// Returns a proxy of this kind with stock settings only.
@@ -292,6 +292,8 @@ pub(crate) struct Levels<'a> {
     pub(crate) kind: ProxyKind,
     pub(crate) catalog: &'a Catalog,
     pub(crate) context: &'a CheckContext,
+    /// Maximum number of the proxy's CPUs, if known.
+    pub(crate) proxy_cpus: Option<u64>,
 }
 
 impl Levels<'_> {

@@ -16,7 +16,7 @@ macro_rules! study {
     };
 }
 
-const STUDIES: [ReadyMade; 18] = [
+const STUDIES: [ReadyMade; 19] = [
     study!("stock-reverse-proxy"),
     study!("static-files"),
     study!("requests-by-workers"),
@@ -31,6 +31,7 @@ const STUDIES: [ReadyMade; 18] = [
     study!("kernel-bypass"),
     study!("kernel-bypass-direct"),
     study!("worker-count"),
+    study!("cpus"),
     study!("port-range"),
     study!("keepalive-requests"),
     study!("ingress-matrix"),

@@ -322,6 +322,10 @@ impl OwnProxy {
                 .or_else(|| row.read_back(None));
             effective.extend(level.map(|level| (row.id.clone(), level)));
         }
+        if let Some(row) = catalog.cpus() {
+            let cpus = weir_probe::cpus_of(&running.worker_pids()).len();
+            effective.insert(row.id.clone(), cpus.to_string());
+        }
         let patch = self.configuration.patch();
         let originals = self.configuration.originals();
         Ok(ArmStarted {

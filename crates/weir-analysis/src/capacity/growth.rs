@@ -79,7 +79,8 @@ fn value(what: Counted, data: &LoadData<'_>, arm: usize, all: &[AtRate<'_>]) -> 
         Counted::Unanswered => Answers::of(trials_of(all), data.study).bad_share(),
         Counted::ProxyCpu => cpu_ns(data, arm, all)?,
         Counted::ProxyCpuShare => {
-            cpu_ns(data, arm, all)? * completed / 1e9 / data.header.cpus.proxy.cpus().len() as f64
+            let cpus = data.study.arms[arm].cpus(&data.header.cpus).cpus().len();
+            cpu_ns(data, arm, all)? * completed / 1e9 / cpus as f64
         }
         Counted::OriginCpu => per_request(all, |slice| slice.origin_cpu_ns),
         Counted::OriginConnects => {

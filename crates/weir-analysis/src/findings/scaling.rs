@@ -20,6 +20,9 @@ pub struct ScalingFindings {
     /// nothing else.
     #[serde(default, skip_serializing_if = "Settings::is_empty")]
     pub stratum: Settings,
+    /// Arms with levels of the factor that are no part of the growth.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<LevelApart>,
     /// Quantity that grows.
     pub response: ScalingResponse,
     /// Confidence of all intervals.
@@ -36,6 +39,27 @@ pub struct ScalingFindings {
     /// its growth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
+}
+
+/// An arm that is no part of a growth with the number of CPUs, because one CPU more is not the same for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LevelApart {
+    /// Name of the arm.
+    pub arm: String,
+    /// Reason.
+    pub by: ApartBy,
+}
+
+/// Reason why an arm is no part of a growth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ApartBy {
+    /// Several of its CPUs are threads of one core.
+    Threads,
+    /// Its CPUs are of several NUMA nodes.
+    Nodes,
 }
 
 /// A factor with numeric levels.
@@ -232,6 +256,7 @@ impl ScalingFindings {
             kind,
             load: load.to_owned(),
             stratum: Settings::new(),
+            apart: Vec::new(),
             response,
             confidence,
             measured: ScalingCurve::new(named, kind, confidence),

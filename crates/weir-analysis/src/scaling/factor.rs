@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::quantity::parse_bytes;
-use weir_model::study::{ArmRole, LoadSpec, Settings, Study, StudyArrivals};
+use weir_model::record::HostFacts;
+use weir_model::study::{Arm, ArmRole, CPU_COUNT, LoadSpec, Settings, Study, StudyArrivals};
 use weir_parameters::Catalog;
 use weir_stats::scaling::{Factor, LEAST_LEVELS, Level};
 
 use super::Responses;
-use crate::findings::{ScalingFactor, ScalingFindings, ScalingResponse};
+use crate::findings::{ApartBy, LevelApart, ScalingFactor, ScalingFindings, ScalingResponse};
 
 /// Arms that differ in one numeric setting.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,8 @@ pub(super) struct Series {
     pub(super) stratum: Settings,
     /// Index of each arm in the study, with its level.
     pub(super) levels: Vec<(usize, f64)>,
+    /// Arms that are no part of it, although they have levels of the setting.
+    pub(super) apart: Vec<LevelApart>,
 }
 
 /// Reason why a study has no factor whose growth could be found.
@@ -33,13 +36,19 @@ pub enum NoFactor {
 }
 
 /// Returns the series of a study, by factor and stratum. One whose figures were published for enough levels may itself
-/// have two.
-pub(super) fn series(study: &Study) -> Vec<Series> {
+/// have two. Arms on second threads of cores or on several NUMA nodes, which do not carry on where the others end, are
+/// left out of a series of CPUs and returned beside it.
+pub(super) fn series(study: &Study, proxy_host: Option<&HostFacts>) -> Vec<Series> {
     let ids = varied(study);
+    let apart = proxy_host.map(|facts| apart(study, facts)).unwrap_or_default();
     let mut all_series = Vec::new();
     for id in &ids {
         let least = if is_published(study, id) { 2 } else { LEAST_LEVELS };
-        let arms_by_rest = groups(study, id);
+        let apart = if id == CPU_COUNT { apart.as_slice() } else { &[] };
+        let mut arms_by_rest = groups(study, id);
+        for levels in arms_by_rest.values_mut() {
+            levels.retain(|(arm, _)| apart.iter().all(|other| study.arms[*arm].name != other.arm));
+        }
         let long: Vec<_> =
             arms_by_rest.iter().filter(|(_, levels)| levels.len() >= least).collect();
         let is_only = long.len() == 1;
@@ -48,9 +57,29 @@ pub(super) fn series(study: &Study) -> Vec<Series> {
             kind: kind_of(study, id),
             stratum: if is_only { Settings::new() } else { only_varied(settings, &ids) },
             levels: levels.clone(),
+            apart: apart.to_vec(),
         }));
     }
     all_series
+}
+
+/// Returns the arms whose proxy has second threads of its cores, or CPUs of several NUMA nodes.
+fn apart(study: &Study, facts: &HostFacts) -> Vec<LevelApart> {
+    let of_arm = |arm: &Arm| {
+        let cpus = arm.cpus.as_ref()?.cpus();
+        let nodes: BTreeSet<Option<u32>> = cpus.iter().map(|cpu| facts.node_of(*cpu)).collect();
+        let shared = facts
+            .siblings
+            .iter()
+            .any(|core| core.cpus().iter().filter(|cpu| cpus.contains(cpu)).count() > 1);
+        let why = match (shared, nodes.len() > 1) {
+            (true, _) => ApartBy::Threads,
+            (false, true) => ApartBy::Nodes,
+            (false, false) => return None,
+        };
+        Some(LevelApart { arm: arm.name.clone(), by: why })
+    };
+    study.arms.iter().filter_map(of_arm).collect()
 }
 
 /// Checks that a study has a series, or a matrix of closed loads with enough different connections.
@@ -127,6 +156,13 @@ fn groups(study: &Study, id: &str) -> BTreeMap<CommonSettings, Vec<(usize, f64)>
             .unwrap_or(index);
         let mut settings = arm.settings.clone();
         settings.remove(id);
+        if id == CPU_COUNT
+            && let Some(workers) = Catalog::builtin().workers_id(study.proxy_of(arm).kind)
+            && arm.settings.get(workers) == arm.settings.get(id)
+        {
+            // As many workers as CPUs are no difference of their own.
+            settings.remove(workers);
+        }
         let levels = groups.entry((proxy, settings)).or_default();
         if levels.iter().all(|(_, known)| *known != x) {
             levels.push((index, x));
@@ -148,7 +184,7 @@ fn level_of(study: &Study, arm: usize, id: &str) -> Option<f64> {
 fn kind_of(study: &Study, id: &str) -> Factor {
     let catalog = Catalog::builtin();
     let is_workers = study.proxy_kinds().iter().any(|kind| catalog.workers_id(*kind) == Some(id));
-    if is_workers { Factor::Servers } else { Factor::Work }
+    if is_workers || id == CPU_COUNT { Factor::Servers } else { Factor::Work }
 }
 
 fn only_varied(settings: &Settings, ids: &[String]) -> Settings {

@@ -1,12 +1,13 @@
 use weir_limits::{Answer, Certainty, Finding, Role};
 use weir_model::fixture::arm;
-use weir_model::record::RunHeader;
+use weir_model::quantity::CpuSet;
+use weir_model::record::{HostFacts, HostRecord, LinkEnd, RunHeader, Surroundings};
 use weir_model::study::{Arm, ArmRole, Published, Settings};
 use weir_stats::scaling::{Form, Parameter, Refusal};
 
 use super::*;
 use crate::analyze;
-use crate::findings::{CeilingCause, ScalingAnswer};
+use crate::findings::{ApartBy, CeilingCause, LevelApart, ScalingAnswer};
 use crate::fixture::{build_header, build_trials, limiter, normal, run};
 
 const WORKERS: [&str; 5] = ["1", "2", "4", "8", "16"];
@@ -91,8 +92,8 @@ fn arms_of_a_factorial_are_a_series_for_each_level_of_the_other_factor() {
         arm.changes.insert("gzip".to_owned(), "on".to_owned());
     }
     study.arms.extend(compressed);
-    let [off, on] = &series(&study)[..] else {
-        panic!("{:?}", series(&study));
+    let [off, on] = &series(&study, None)[..] else {
+        panic!("{:?}", series(&study, None));
     };
     assert_eq!((off.stratum["gzip"].as_str(), on.stratum["gzip"].as_str()), ("off", "on"));
     assert_eq!(off.levels, [(0, 1.0), (1, 2.0), (2, 4.0)]);
@@ -171,4 +172,44 @@ fn a_ceiling_is_shared_if_all_arms_beyond_the_knee_have_one_limiter_outside_of_t
     }
     let linear = measured(&WORKERS, |x| 10_000.0 * x);
     assert!(ceiling::find(&linear, &[]).is_none(), "{:?}", linear.measured.answer);
+}
+
+/// Measures a study of 1, 2, 4 and 8 CPUs, with as many workers, on a host of four cores with two threads each.
+fn measured_by_cpus(facts: HostFacts) -> Vec<ScalingFindings> {
+    let counts = [1_u32, 2, 4, 8];
+    let arms = counts.map(|count| {
+        let role = if count == 1 { ArmRole::Baseline } else { ArmRole::Change };
+        let level = count.to_string();
+        let settings = [("cpus", level.as_str()), ("worker_processes", level.as_str())];
+        let mut made = arm(&format!("cpus={count}"), role, &settings);
+        made.changes.insert("cpus".to_owned(), level.clone());
+        Arm { cpus: CpuSet::new((0..count).collect()), ..made }
+    });
+    let mut header = build_header(arms.to_vec());
+    header.study.loads.truncate(1);
+    let (host, roles) = ("here".to_owned(), vec![LinkEnd::Proxy]);
+    let host = HostRecord { host, roles, clock: None, facts };
+    header.surroundings = Some(Surroundings { hosts: vec![host], ..Surroundings::default() });
+    let trials = build_trials(&header, "closed", 24, |moment| {
+        f64::from(counts[moment.arm]) * 1_000.0 * (1.0 + 0.01 * normal(moment.rng))
+    });
+    let (_folder, run) = run(&header, trials);
+    analyze(&run).scaling
+}
+
+#[test]
+fn second_threads_of_cores_are_no_more_of_the_same() {
+    let siblings = ["0,4", "1,5", "2,6", "3,7"].map(|core| core.parse().unwrap()).to_vec();
+    let growths = measured_by_cpus(HostFacts { siblings, ..HostFacts::default() });
+    let growth = growths.first().expect("a growth");
+    assert_eq!(growth.factor, ScalingFactor::Parameter { id: "cpus".to_owned() });
+    let levels: Vec<f64> = growth.measured.levels.iter().map(|level| level.x).collect();
+    assert_eq!(levels, [1.0, 2.0, 4.0]);
+    assert_eq!(growth.apart, [LevelApart { arm: "cpus=8".to_owned(), by: ApartBy::Threads }]);
+
+    let nodes = [(0, "0-3"), (1, "4-7")].map(|(node, cpus)| (node, cpus.parse().unwrap()));
+    let growths = measured_by_cpus(HostFacts { nodes: nodes.into(), ..HostFacts::default() });
+    assert_eq!(growths[0].apart, [LevelApart { arm: "cpus=8".to_owned(), by: ApartBy::Nodes }]);
+    let growths = measured_by_cpus(HostFacts::default());
+    assert_eq!((growths[0].measured.levels.len(), growths[0].apart.len()), (4, 0));
 }

@@ -2,7 +2,9 @@
 
 use super::growth::run_at;
 use crate::analyze;
-use crate::findings::{NeedUnknown, NodeBound, SizeFindings, SizedResource, Workload};
+use crate::findings::{
+    NeedUnknown, NodeBound, SizeFindings, SizedResource, Workload, WorkloadVariable,
+};
 use crate::size::{SizeError, size};
 
 const RATES: [f64; 5] = [100.0, 200.0, 300.0, 400.0, 500.0];
@@ -49,7 +51,8 @@ fn beyond_that_machines_share_the_load() {
 fn what_did_not_vary_is_not_invented() {
     let found = of(400.0, Some(300_000.0));
     assert_eq!(why_unknown(&found, SizedResource::Memory), Some(NeedUnknown::FewWindows(0)));
-    assert_eq!((found.nodes, found.why_no_nodes), (None, Some(NeedUnknown::FewWindows(0))));
+    let same = NeedUnknown::NotVaried(WorkloadVariable::Connections);
+    assert_eq!((found.nodes, found.why_no_nodes), (None, Some(same)));
     let (_folder, run) = run_at(&RATES, |_| 1e6, |_| 1.0);
     let findings = analyze(&run);
     let runs = [(run, findings)];

@@ -194,6 +194,21 @@ pub struct HostFacts {
     pub unmeasured: Vec<Unmeasured>,
 }
 
+impl HostFacts {
+    /// Returns the place of a CPU among the threads of its core: 0 for the first, and for one that has a core of its own.
+    pub fn thread_of(&self, cpu: u32) -> usize {
+        let threads =
+            self.siblings.iter().find_map(|core| core.cpus().iter().position(|one| *one == cpu));
+        threads.unwrap_or(0)
+    }
+
+    /// Returns the NUMA node of a CPU, if known.
+    pub fn node_of(&self, cpu: u32) -> Option<u32> {
+        let mut nodes = self.nodes.iter();
+        nodes.find(|(_, cpus)| cpus.cpus().contains(&cpu)).map(|(node, _)| *node)
+    }
+}
+
 /// Facts about a network card.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

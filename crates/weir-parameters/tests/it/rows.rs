@@ -45,7 +45,7 @@ fn every_row_says_why_and_whence() {
         let sources = match row.scope {
             Scope::ProxyDirective => "https://nginx.org/en/docs/",
             Scope::ProcessLaunch if row.id == "launcher" => "https://github.com/Xilinx-CNS/onload",
-            Scope::ProcessLaunch => "https://man7.org/linux/man-pages/",
+            Scope::ProcessLaunch | Scope::CpuSet => "https://man7.org/linux/man-pages/",
             Scope::Workload => "https://kubernetes.io/docs/",
             _ => "https://docs.kernel.org/",
         };
@@ -162,9 +162,10 @@ fn effective_text(row: &Parameter, directives: &[Directive], level: &str) -> Opt
             .iter()
             .find(|d| d.context == *context && d.at.as_ref() == Some(at))
             .map(|d| d.text.replace("{logs}", "/some/folder")),
-        EffectiveFrom::Launcher | EffectiveFrom::Transport { .. } | EffectiveFrom::Workload(_) => {
-            Some(level.to_owned())
-        }
+        EffectiveFrom::Launcher
+        | EffectiveFrom::CpuSet
+        | EffectiveFrom::Transport { .. }
+        | EffectiveFrom::Workload(_) => Some(level.to_owned()),
     }
 }
 

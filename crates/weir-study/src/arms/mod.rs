@@ -7,12 +7,13 @@
 //!
 //! Levels may be left to the machine (`1..cpus`): then there are as many arms as the machine has room for.
 
+mod cpus;
 mod designs;
 mod placed;
 
 use std::ops::Range;
 
-use weir_model::study::{Arm, ArmRole, ProxyKind, ProxySpec, Settings};
+use weir_model::study::{Arm, ArmRole, CpuRoles, ProxyKind, ProxySpec, Settings};
 use weir_parameters::{Catalog, Severity};
 
 use self::designs::{factorial, listed, one_at_a_time, read_strata};
@@ -90,6 +91,8 @@ struct Maker<'a> {
     proxy: &'a ProxySpec,
     catalog: &'a Catalog,
     context: &'a CheckContext,
+    /// Maximum number of a proxy's CPUs, if known.
+    proxy_cpus: Option<u64>,
     drafts: Vec<Draft>,
 }
 
@@ -97,6 +100,7 @@ struct Maker<'a> {
 pub(crate) fn read(
     fields: &Fields<'_>,
     proxy: Option<&proxy::Draft>,
+    cpus: Option<&CpuRoles>,
     catalog: &Catalog,
     context: &CheckContext,
     check: &mut Checker,
@@ -121,7 +125,8 @@ pub(crate) fn read(
     let Some(proxy) = proxy else {
         return Arms::default();
     };
-    let mut maker = Maker { proxy: &proxy.spec, catalog, context, drafts: Vec::new() };
+    let proxy_cpus = cpus.map(|roles| roles.proxy.cpus().len() as u64).or(context.proxy_cpus());
+    let mut maker = Maker { proxy: &proxy.spec, catalog, context, proxy_cpus, drafts: Vec::new() };
     maker.add_baseline(baseline, ArmRole::Baseline, proxy);
     if a_a {
         maker.add_baseline(SAME.to_owned(), ArmRole::SameAsBaseline, proxy);
@@ -138,7 +143,8 @@ pub(crate) fn read(
         }
         None => Vec::new(),
     };
-    let drafts = maker.drafts;
+    let mut drafts = maker.drafts;
+    cpus::give_workers(&mut drafts, (&proxy.spec, proxy.span.clone()), catalog, check);
     if drafts.len() > MAX_ARMS
         && let Some(entry) = design
     {
@@ -197,7 +203,7 @@ fn asks_for(fields: &Fields<'_>, key: &str) -> bool {
 impl Maker<'_> {
     fn levels(&self, kind: ProxyKind) -> Levels<'_> {
         let (catalog, context) = (self.catalog, self.context);
-        Levels { kind, catalog, context }
+        Levels { kind, catalog, context, proxy_cpus: self.proxy_cpus }
     }
 
     fn factors<'n>(&self, entry: &'n Entry, check: &mut Checker) -> Vec<Factor<'n>> {

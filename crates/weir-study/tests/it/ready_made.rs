@@ -156,6 +156,21 @@ fn studies_by_workers_have_the_published_arms_on_the_published_machine_and_fewer
     assert_eq!(tls.resumption, Resumption::Off);
 }
 
+#[test]
+fn a_study_of_cpus_has_as_many_workers_and_leaves_cpus_to_the_other_roles() {
+    for (cpus, counts) in [("0-1", "1 2"), ("0-7", "1 2 4"), ("0-23", "1 2 4 8 12")] {
+        let study = on_a_machine("cpus", cpus, 20_000);
+        let arms = study.arms.iter().filter(|arm| arm.role != ArmRole::SameAsBaseline);
+        let found: Vec<String> = arms
+            .map(|arm| {
+                assert_eq!(arm.settings["worker_processes"], arm.settings["cpus"]);
+                arm.settings["cpus"].clone()
+            })
+            .collect();
+        assert_eq!(found.join(" "), counts, "{cpus}");
+    }
+}
+
 /// Compares the settings that have different names in each proxy, but must be the same for all.
 #[test]
 fn five_proxies_are_compared_on_equal_terms() {

@@ -4,10 +4,10 @@ use weir_testkit::program::{HasAll, Running, behind, run};
 use weir_testkit::sandbox::Sandbox;
 
 #[rustfmt::skip]
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "stock-reverse-proxy", "static-files", "requests-by-workers", "tls-transactions-by-workers",
     "throughput-by-workers", "held-connections", "kernel-backlog", "which-proxy", "tls-termination",
-    "kernel-bypass", "kernel-bypass-direct", "worker-count", "port-range", "keepalive-requests",
+    "kernel-bypass", "kernel-bypass-direct", "worker-count", "cpus", "port-range", "keepalive-requests",
     "ingress-matrix", "same-twice",
 ];
 

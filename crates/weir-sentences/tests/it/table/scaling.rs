@@ -1,8 +1,8 @@
 //! Sentences about the growth of a metric with a factor.
 
 use weir_analysis::findings::{
-    Ceiling, CeilingCause, CeilingEvidence, ScalingAnswer, ScalingCurve, ScalingFactor,
-    ScalingFindings, ScalingForm, ScalingLevel, ScalingParameter, ScalingPrediction,
+    ApartBy, Ceiling, CeilingCause, CeilingEvidence, LevelApart, ScalingAnswer, ScalingCurve,
+    ScalingFactor, ScalingFindings, ScalingForm, ScalingLevel, ScalingParameter, ScalingPrediction,
     ScalingResponse,
 };
 use weir_analysis::scaling::NoFactor;
@@ -69,6 +69,7 @@ fn found(form: ScalingForm) -> ScalingFindings {
         kind: Factor::Servers,
         load: "http".to_owned(),
         stratum: Settings::new(),
+        apart: Vec::new(),
         response: ScalingResponse::Metric(Metric::Rate),
         confidence: 0.95,
         measured: ScalingCurve {
@@ -183,10 +184,21 @@ pub(super) fn rows() -> Vec<Row> {
     let stratum = Settings::from([("gzip".to_owned(), "on".to_owned())]);
     let capacity =
         ScalingFindings { response: ScalingResponse::Capacity, stratum, ..found(linear()) };
+    let apart = |arm: &str, by| LevelApart { arm: arm.to_owned(), by };
+    let cpus = ScalingFindings {
+        factor: ScalingFactor::Parameter { id: "cpus".to_owned() },
+        apart: vec![
+            apart("cpus=8", ApartBy::Nodes),
+            apart("cpus=16", ApartBy::Threads),
+            apart("cpus=32", ApartBy::Threads),
+        ],
+        ..found(linear())
+    };
     let levels = vec![("gzip".to_owned(), 0), ("worker_processes".to_owned(), 2)];
     let more = vec![
         ("Throughput by connections", describe(&connections)),
         ("Capacity, with other settings", describe(&capacity)),
+        ("CPUs that are more than cores of one node", describe(&cpus)),
         ("Forms that cannot be told apart", describe(&with_answer(undecided))),
         ("What was published", describe_published(&published).unwrap_or_default()),
         ("Parameters in a table", describe_parameters(&published, &universal(), true)),

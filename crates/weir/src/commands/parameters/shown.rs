@@ -138,6 +138,7 @@ fn read_here(row: &Parameter) -> Option<String> {
         EffectiveFrom::ProcessLimit { .. } if row.scope == Scope::ProcessLaunch => {
             weir_probe::host::own_nofile().0.to_string()
         }
+        EffectiveFrom::CpuSet => weir_probe::allowed_cpus().ok()?.cpus().len().to_string(),
         _ => return None,
     };
     let words: Vec<&str> = value.split_whitespace().collect();
@@ -161,6 +162,7 @@ fn list_commands(
         (EffectiveFrom::ProcessLimit { name }, Scope::ProcessLaunch) => {
             vec![format!("prlimit --{}={level}: PROGRAM", name.name())]
         }
+        (EffectiveFrom::CpuSet, _) => vec!["taskset --cpu-list LIST PROGRAM".to_owned()],
         (EffectiveFrom::Workload(place), _) => {
             vec![format!("kubectl edit deployment NAME: {}", place.at)]
         }
@@ -197,6 +199,9 @@ fn describe_read_back(row: &Parameter, catalog: &Catalog, proxy: ProxyKind) -> S
     match &row.effective {
         EffectiveFrom::Launcher => {
             "/proc/PID/environ and /proc/PID/maps of the proxy's first process".to_owned()
+        }
+        EffectiveFrom::CpuSet => {
+            "the number of CPUs in Cpus_allowed_list of /proc/PID/status".to_owned()
         }
         EffectiveFrom::Transport { .. } => {
             "the program's own counters of what it redirected".to_owned()

@@ -211,7 +211,7 @@ fn scope(scope: Scope, proxy: ProxyKind) -> String {
 fn here_in_words(scope: Scope, here: &str) -> String {
     match scope {
         Scope::KernelNetns => format!("{here}, in this network namespace"),
-        Scope::ProcessLaunch => format!("{here}, for programs started from here"),
+        Scope::ProcessLaunch | Scope::CpuSet => format!("{here}, for programs started from here"),
         _ => here.to_owned(),
     }
 }
