@@ -3,6 +3,7 @@
 mod alone;
 mod capacity;
 mod effects;
+mod frontier;
 mod growth;
 mod headline;
 mod idle;
@@ -33,6 +34,7 @@ pub use crate::outcomes::UNANSWERED;
 pub use alone::{AloneChoice, AloneFindings, AloneReason};
 pub use capacity::*;
 pub use effects::{Ineffective, MisreadArm};
+pub use frontier::*;
 pub use growth::{Bends, GrowthFindings, ResourceGrowth, Shape, UnknownGrowth};
 pub use headline::{Headline, HeadlineReason, Incomplete};
 pub use idle::IdleLoad;
@@ -84,6 +86,9 @@ pub struct Findings {
     /// Growth of a metric with each numeric factor of at least three levels, by load; empty if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<ScalingFindings>,
+    /// What arms carry for what they cost, by load; empty if nothing is known of the cost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frontiers: Vec<FrontierFindings>,
     /// Verdict on the only change of a study with `compare: overall`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overall: Option<OverallFindings>,

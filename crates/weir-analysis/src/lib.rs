@@ -38,6 +38,7 @@ mod figures;
 pub mod findings;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
+mod frontier;
 mod headline;
 mod hold_ups;
 mod idle;
@@ -110,6 +111,7 @@ fn searched(run: &Run, mut capacity: CapacityFindings) -> Findings {
         scaling: scaling::of_capacities(&run.header, &capacity.arms, &limiters),
         limiters,
         growth: limiter::grown(run),
+        frontiers: frontier::of_capacities(run, &capacity).into_iter().collect(),
         capacity: Some(capacity),
         ..Findings::default()
     };
@@ -174,6 +176,7 @@ fn compared(run: &Run) -> Findings {
         scaling: scaling::find(&run.header, &responses, &limiters),
         limiters,
         growth: limiter::grown(run),
+        frontiers: frontier::find(run, &loads),
         loads,
         complete,
         inert,

@@ -13,6 +13,7 @@ pub mod capacity;
 mod comparison;
 pub mod doctor;
 mod effects;
+pub mod frontier;
 pub mod growth;
 pub mod headline;
 pub mod history;

@@ -10,6 +10,7 @@ mod charts;
 mod compare;
 mod connections;
 mod counted;
+mod frontier;
 mod glossary;
 mod growth;
 mod limit;
@@ -75,6 +76,7 @@ fn sections(input: &ReportInput<'_>) -> Vec<Block> {
             blocks.extend(matrix::sections(input));
         }
     }
+    blocks.extend(frontier::section(&input.findings.frontiers));
     blocks.extend(published::section(input));
     blocks.extend(limiter::sections(input));
     blocks.extend(growth::section(&input.findings.growth));

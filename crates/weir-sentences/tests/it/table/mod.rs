@@ -11,6 +11,7 @@ mod comparison;
 mod doctor;
 mod evidence;
 mod example;
+mod frontier;
 mod growth;
 mod headline;
 mod history;
@@ -67,6 +68,7 @@ const SECTIONS: &[Section] = &[
     ("A ranking", ranking::rows),
     ("The reason for a verdict on a published result", published::rows),
     ("A run and those before it", runs::rows),
+    ("What arms carry for what they cost", frontier::rows),
     ("The machines that a workload needs", size::rows),
     ("Published recommendations", advice::rows),
     ("Runs over time, and a baseline", history::rows),
