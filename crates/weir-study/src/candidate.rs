@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use weir_model::flow::FlowSpec;
 use weir_model::study::{ProxyKind, Study};
+use weir_model::tls::TlsSpec;
 
 use crate::server::{LENGTH_OF_COMPARISON, SHARE, expecting_success};
 
@@ -35,9 +36,10 @@ impl CandidatePair {
             None => format!("up to {:.0}% of slowest", SHARE * 100.0),
         };
         let load = format!(
-            "connections: {}, duration: {}s",
+            "connections: {}, duration: {}s{}",
             flow.connections,
-            LENGTH_OF_COMPARISON.as_secs()
+            LENGTH_OF_COMPARISON.as_secs(),
+            if flow.tls.is_some() { ", tls: true" } else { "" },
         );
         format!(
             "weir: 1\n\
@@ -63,7 +65,10 @@ impl CandidatePair {
         let (mut study, flow) = (study, expecting_success(flow.clone()));
         for load in &mut study.loads {
             let arrivals = load.arrivals.clone();
-            load.main = FlowSpec { arrivals, name: load.main.name.clone(), ..flow.clone() };
+            // Proxies that weir starts have the run's certificate, whatever the URL's host is.
+            let trust = load.tls.as_ref().map(|tls| tls.trust.clone());
+            let tls = flow.tls.clone().zip(trust).map(|(tls, trust)| TlsSpec { trust, ..tls });
+            load.main = FlowSpec { arrivals, tls, name: load.main.name.clone(), ..flow.clone() };
         }
         study
     }

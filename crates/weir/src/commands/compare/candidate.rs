@@ -25,10 +25,6 @@ pub(super) fn read(
     let candidate = &args.candidate;
     let files = pair_files(candidate)?;
     let url = args.flow.url.clone().unwrap_or_else(|| ANY_URL.to_owned());
-    if url.starts_with("https:") {
-        return Err(Failure::input("programs that weir starts are compared in clear")
-            .hint("for TLS write a study with `compare: overall` (docs/study.md)"));
-    }
     let flow = FlowArgs { url: Some(url), rate: None, ..args.flow.clone() };
     let flow = describe_requests(&flow, args.flow.url.is_some())?;
     super::refuse_held(&flow)?;
