@@ -70,6 +70,7 @@ fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     match &input.findings.capacity {
         Some(found) => blocks.extend(capacity::sections(input, found)),
         None => {
+            blocks.extend(overall::section(input));
             blocks.extend(load::sections(input));
             blocks.extend(alone::section(&input.header.study, input.findings.alone.as_ref()));
             blocks.extend(by_rate::sections(study, &input.findings.loads));

@@ -7,7 +7,13 @@ use super::compare::compared;
 use super::load;
 use crate::input::ReportInput;
 use crate::number;
-use crate::tree::{Block, Cell, Column, Kind, Row, Table};
+use crate::tree::{Block, Cell, Column, Heading, Kind, Row, Table};
+
+/// Returns the table with its heading. Empty unless the study asks for a verdict on all figures.
+pub(super) fn section(input: &ReportInput<'_>) -> Vec<Block> {
+    let heading = Block::Heading(Heading::section("all-figures", "All figures"));
+    table(input).map_or(Vec::new(), |table| vec![heading, table])
+}
 
 /// Returns the table; `None` unless the study asks for a verdict on all figures.
 pub(super) fn table(input: &ReportInput<'_>) -> Option<Block> {

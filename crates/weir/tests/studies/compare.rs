@@ -154,6 +154,8 @@ fn a_candidate_configuration_that_is_worse_fails() {
     study.has_all(&["compare: overall", "nginx-new.conf"]);
     let shown = sandbox.call("report run").with_code(0);
     flat(&shown.stdout).has_all(&["new is worse than old in rate", "nginx-new.conf"]);
+    let page = std::fs::read_to_string(sandbox.path("run/report.html")).expect("a report");
+    page.has_all(&["All figures", "requests/s, closed loop", "What does it cost?"]);
 }
 
 /// Both copies have a TLS listener, with a certificate for whatever host the URL names.
