@@ -86,7 +86,7 @@ pub struct Findings {
     /// Growth of a metric with each numeric factor of at least three levels, by load; empty if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<ScalingFindings>,
-    /// What arms carry for what they cost, by load; empty if nothing is known of the cost.
+    /// Rates and costs of the arms, by load; empty if nothing is known of the cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frontiers: Vec<FrontierFindings>,
     /// Verdict on the only change of a study with `compare: overall`.

@@ -1,5 +1,5 @@
-//! What arms carry for what they cost, and which of them are dominated: another arm is shown to be no worse in rate,
-//! CPU time, memory and privileges, and better in one of them.
+//! Costs of arms, and which arms are dominated: another one is shown to be no worse in rate, CPU time, memory and
+//! privileges, and better in one of them.
 //!
 //! Rates and CPU times are judged by the verdicts of the run's comparisons. Where two arms were not compared, or the
 //! comparison left it open, neither dominates the other.
@@ -30,14 +30,14 @@ pub(crate) fn find(run: &Run, loads: &[LoadFindings]) -> Vec<FrontierFindings> {
         load.is_usable() && spec.is_some_and(|spec| spec.cell.is_none())
     });
     let frontiers = single.map(|load| {
-        let memories = memories(run);
+        let memory_by_arm = memories(run);
         let arms = compared(study).filter_map(|arm| {
-            let found = load.arms.iter().find(|found| found.arm == arm.name)?;
+            let figures = load.arms.iter().find(|figures| figures.arm == arm.name)?;
             Some(FrontierArm {
                 arm: arm.name.clone(),
-                rate: found.rate_completed,
-                per_cpu: found.cpu_per_request_ns.map(|ns| 1e9 / ns),
-                memory: memories.get(&*arm.name).copied(),
+                rate: figures.rate_completed,
+                per_cpu: figures.cpu_per_request_ns.map(|ns| 1e9 / ns),
+                memory: memory_by_arm.get(&*arm.name).copied(),
                 needs: needs(study, arm),
                 dominated_by: None,
             })
@@ -60,7 +60,7 @@ pub(crate) fn find(run: &Run, loads: &[LoadFindings]) -> Vec<FrontierFindings> {
 /// does not make an arm better, but one that is higher makes it worse.
 pub(crate) fn of_capacities(run: &Run, found: &CapacityFindings) -> Option<FrontierFindings> {
     let study = &run.header.study;
-    let memories = memories(run);
+    let memory_by_arm = memories(run);
     let claimed: BTreeMap<&str, &Capacity> = study
         .arms
         .iter()
@@ -74,7 +74,7 @@ pub(crate) fn of_capacities(run: &Run, found: &CapacityFindings) -> Option<Front
             arm: arm.name.clone(),
             rate: (capacity.answer.low * capacity.answer.high).sqrt(),
             per_cpu: cpu_at_edge(capacity).map(|ns| 1e9 / ns),
-            memory: memories.get(&*arm.name).copied(),
+            memory: memory_by_arm.get(&*arm.name).copied(),
             needs: needs(study, arm),
             dominated_by: None,
         })
@@ -122,10 +122,10 @@ impl FrontierFindings {
             .arms
             .iter()
             .map(|arm| {
-                let mut others = self.arms.iter().filter(|other| other.arm != arm.arm);
-                let better =
-                    others.find(|other| dominates(other, arm, &relation(&other.arm, &arm.arm)));
-                better.map(|other| other.arm.clone())
+                let better = self.arms.iter().find(|other| {
+                    other.arm != arm.arm && dominates(other, arm, &relation(&other.arm, &arm.arm))
+                })?;
+                Some(better.arm.clone())
             })
             .collect();
         for (arm, by) in self.arms.iter_mut().zip(dominating) {
@@ -137,23 +137,54 @@ impl FrontierFindings {
 
 /// Returns true if `one` is no worse than `other` in anything, and better in something.
 fn dominates(one: &FrontierArm, other: &FrontierArm, relation: &Relation) -> bool {
-    let by_verdict = |verdict: Option<Verdict>| match verdict {
-        Some(Verdict::Better) => (true, true),
-        Some(Verdict::Equivalent) => (true, false),
-        _ => (false, false),
-    };
-    let by_memory = match (one.memory, other.memory) {
-        (Some(one), Some(other)) => {
-            let share = one as f64 / other as f64;
-            (share <= 1.0 + SAME_MEMORY, share < 1.0 - LESS_MEMORY)
+    let all = [
+        Standing::by_verdict(relation.rate),
+        Standing::by_verdict(relation.cpu),
+        Standing::by_memory(one.memory, other.memory),
+        Standing::by_needs(&one.needs, &other.needs),
+    ];
+    !all.contains(&Standing::Open) && all.contains(&Standing::Better)
+}
+
+/// An arm beside another one in rate or in a cost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Better,
+    Same,
+    /// Worse, or it is not known.
+    Open,
+}
+
+impl Standing {
+    fn by_verdict(verdict: Option<Verdict>) -> Standing {
+        match verdict {
+            Some(Verdict::Better) => Standing::Better,
+            Some(Verdict::Equivalent) => Standing::Same,
+            _ => Standing::Open,
         }
-        (None, None) => (true, false),
-        _ => (false, false),
-    };
-    let is_allowed = one.needs.iter().all(|need| other.needs.contains(need));
-    let by_needs = (is_allowed, one.needs.len() < other.needs.len());
-    let all = [by_verdict(relation.rate), by_verdict(relation.cpu), by_memory, by_needs];
-    all.iter().all(|(no_worse, _)| *no_worse) && all.iter().any(|(_, better)| *better)
+    }
+
+    fn by_memory(one: Option<u64>, other: Option<u64>) -> Standing {
+        match (one, other) {
+            (Some(one), Some(other)) => match one as f64 / other as f64 {
+                share if share < 1.0 - LESS_MEMORY => Standing::Better,
+                share if share <= 1.0 + SAME_MEMORY => Standing::Same,
+                _ => Standing::Open,
+            },
+            (None, None) => Standing::Same,
+            _ => Standing::Open,
+        }
+    }
+
+    fn by_needs(one: &[Privilege], other: &[Privilege]) -> Standing {
+        if !one.iter().all(|need| other.contains(need)) {
+            Standing::Open
+        } else if one.len() < other.len() {
+            Standing::Better
+        } else {
+            Standing::Same
+        }
+    }
 }
 
 /// Returns the verdict on one arm against another by a metric, from whichever side they were compared.
@@ -221,8 +252,8 @@ fn memories(run: &Run) -> BTreeMap<&str, u64> {
     }
     let mut highest: BTreeMap<&str, u64> = BTreeMap::new();
     for ((arm, _), bytes) in by_moment {
-        let known = highest.entry(arm).or_default();
-        *known = (*known).max(bytes);
+        let most = highest.entry(arm).or_default();
+        *most = (*most).max(bytes);
     }
     highest
 }

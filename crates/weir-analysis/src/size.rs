@@ -208,19 +208,19 @@ impl Sizer {
         let mut bound =
             if by_connections > by_rate { NodeBound::Connections } else { NodeBound::Rate };
         loop {
-            let each = Workload {
+            let share = Workload {
                 rate: workload.rate / f64::from(count),
                 connections: workload.connections.map(|n| n / f64::from(count)),
             };
-            let needs = self.needs(each);
+            let needs = self.needs(share);
             // Whoever asks for connections must know what they take.
-            if let (Some(_), Err(why)) = (workload.connections, self.memory(each)) {
+            if let (Some(_), Err(why)) = (workload.connections, self.memory(share)) {
                 return Err(why);
             }
             let memory = SizeFindings::amount(&needs, SizedResource::Memory);
             let room = MEMORY_SHARE * self.basis.memory_bytes as f64;
             if memory.is_none_or(|(_, (_, high))| high <= room) {
-                return Ok(Nodes { count, bound, each, needs });
+                return Ok(Nodes { count, bound, each: share, needs });
             }
             bound = NodeBound::Memory;
             count = count.saturating_mul(2).min(count.saturating_add(count / 8 + 1));

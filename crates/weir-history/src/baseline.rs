@@ -51,8 +51,8 @@ pub fn judge_by_baseline(
         return Some(BaselineFindings { runs, is_decline: false });
     }
     let half = RunFigures { confidence: f64::midpoint(1.0, new.confidence), ..new.clone() };
-    let others = &kept[first.len()..];
-    let newest = if others.len() < LEAST_VALUES { kept } else { others };
+    let later = &kept[first.len()..];
+    let newest = if later.len() < LEAST_VALUES { kept } else { later };
     let by_newest = judge_by(newest, &half, differences)?;
     let by_first = judge_by(first, &half, differences)?;
     let is_decline =

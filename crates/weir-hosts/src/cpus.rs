@@ -131,35 +131,29 @@ mod tests {
 
     #[test]
     fn a_proxy_gets_whole_cores_of_one_node_first() {
+        let set = |cpus: &str| cpus.parse::<CpuSet>().unwrap();
         let facts = HostFacts {
-            siblings: ["0,4", "1,5", "2,6", "3,7"]
-                .iter()
-                .map(|core| core.parse().unwrap())
-                .collect(),
-            nodes: [(0, "0-1,4-5"), (1, "2-3,6-7")]
-                .iter()
-                .map(|(node, cpus)| (*node, cpus.parse().unwrap()))
-                .collect(),
+            siblings: ["0,4", "1,5", "2,6", "3,7"].map(set).to_vec(),
+            nodes: [(0, set("0-1,4-5")), (1, set("2-3,6-7"))].into(),
             ..HostFacts::default()
         };
-        let in_order = |cpus: &str| by_core(&cpus.parse().unwrap(), &facts);
-        assert_eq!(in_order("0-7"), [0, 1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(in_order("2-7"), [2, 3, 6, 7, 4, 5]);
-        assert_eq!(by_core(&"3,1-2".parse().unwrap(), &HostFacts::default()), [1, 2, 3]);
+        assert_eq!(by_core(&set("0-7"), &facts), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(by_core(&set("2-7"), &facts), [2, 3, 6, 7, 4, 5]);
+        assert_eq!(by_core(&set("3,1-2"), &HostFacts::default()), [1, 2, 3]);
     }
 
     #[test]
     fn a_proxy_that_needs_most_cpus_leaves_the_rest_to_the_others() {
-        let shared = |wanted, all: &[u32]| {
-            share_out_for(wanted, all).map(|roles| {
-                [roles.proxy, roles.generator, roles.origin].map(|set| set.to_string())
-            })
-        };
-        let of = |sets: [&str; 3]| Some(sets.map(str::to_owned));
-        assert_eq!(shared(2, &[0, 1]), of(["0-1", "0-1", "0-1"]));
-        assert_eq!(shared(2, &[0, 1, 2]), of(["0-1", "2", "2"]));
-        assert_eq!(shared(4, &[0, 1, 2, 3, 4, 5, 6]), of(["0-3", "4", "5-6"]));
-        assert_eq!(shared(3, &[0, 1]), None);
+        for (wanted, all, sets) in [
+            (2, &[0, 1][..], ["0-1", "0-1", "0-1"]),
+            (2, &[0, 1, 2], ["0-1", "2", "2"]),
+            (4, &[0, 1, 2, 3, 4, 5, 6], ["0-3", "4", "5-6"]),
+        ] {
+            let roles = share_out_for(wanted, all).unwrap();
+            let CpuRoles { proxy, generator, origin } = roles;
+            assert_eq!([proxy, generator, origin].map(|set| set.to_string()), sets);
+        }
+        assert_eq!(share_out_for(3, &[0, 1]), None);
     }
 
     fn crowding(workers: &[(&'static str, Option<u64>)]) -> Option<String> {

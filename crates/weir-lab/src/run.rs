@@ -401,9 +401,9 @@ mod tests {
             (Some("web2"), true, false),
             (Some("web2"), false, false),
         ] {
-            let mut asked = PlaceSpec::default();
-            named.into_iter().for_each(|host| asked.put(Role::Proxy, host.to_owned()));
-            let places = same_places(&header, &asked, is_original);
+            let mut again = PlaceSpec::default();
+            named.into_iter().for_each(|host| again.put(Role::Proxy, host.to_owned()));
+            let places = same_places(&header, &again, is_original);
             assert_eq!(places.is_ok(), is_resumed, "{named:?}, {is_original}");
             let Err(error) = places else { continue };
             let is_told = error.to_string().contains("give --place proxy=web1 again");

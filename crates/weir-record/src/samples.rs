@@ -174,8 +174,10 @@ fn each_line(
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(RecordError::io("read", &path)(error)),
     };
-    let lines = crate::run::whole_lines(&bytes).split_inclusive(|byte| *byte == b'\n');
-    let mut lines = lines.map(String::from_utf8_lossy).enumerate();
+    let mut lines = crate::run::whole_lines(&bytes)
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(String::from_utf8_lossy)
+        .enumerate();
     let columns: Vec<String> =
         lines.next().map_or_else(Vec::new, |(_, line)| cells(line.trim_end_matches(LINE_END)));
     for (number, line) in lines {

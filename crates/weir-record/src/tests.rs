@@ -399,8 +399,7 @@ fn a_header_that_was_copied_or_replaced_is_not_the_original() {
     fs::rename(&dir, &moved).unwrap();
     assert!(has_original_header(&moved));
     fs::create_dir(&copied).unwrap();
-    for entry in fs::read_dir(&moved).unwrap() {
-        let entry = entry.unwrap();
+    for entry in fs::read_dir(&moved).unwrap().flatten() {
         fs::copy(entry.path(), copied.join(entry.file_name())).unwrap();
     }
     assert!(!has_original_header(&copied));

@@ -54,8 +54,10 @@ fn container_name(arm: &str) -> String {
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
         .take(63)
         .collect();
-    let name = name.trim_matches('-');
-    if name.is_empty() { "proxy".to_owned() } else { name.to_owned() }
+    match name.trim_matches('-') {
+        "" => "proxy".to_owned(),
+        name => name.to_owned(),
+    }
 }
 
 fn mebi(bytes: f64) -> String {
@@ -103,9 +105,9 @@ fn shared_reason(needs: &[Need]) -> Option<NeedUnknown> {
 fn needs(found: &SizeFindings, has_one: bool) -> Table {
     let shared = found.nodes.as_ref().filter(|nodes| nodes.count > 1);
     let rows = found.one.iter().enumerate().map(|(index, one)| {
-        let each = shared.and_then(|nodes| nodes.needs.get(index)).map(format_need);
-        let whole = has_one.then(|| format_need(one));
-        let cells: Vec<Cell> = each.into_iter().chain(whole).map(Cell::from).collect();
+        let of_each = shared.and_then(|nodes| nodes.needs.get(index)).map(format_need);
+        let of_one = has_one.then(|| format_need(one));
+        let cells: Vec<Cell> = of_each.into_iter().chain(of_one).map(Cell::from).collect();
         Row::new(sized_resource_name(one.resource, &found.basis), cells)
     });
     let mut columns = Vec::new();

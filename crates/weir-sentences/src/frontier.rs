@@ -1,16 +1,13 @@
 //! Sentences about what arms carry for what they cost.
 
-use weir_analysis::findings::{FrontierFindings, Privilege};
+use weir_analysis::findings::{FrontierArm, FrontierFindings, Privilege};
 
 use crate::names::join_names;
 
 /// Says which arms are worth their cost, and what that can be said of.
 pub fn describe(found: &FrontierFindings) -> String {
-    let names = |is_dominated: bool| -> Vec<String> {
-        let arms = found.arms.iter().filter(|arm| arm.dominated_by.is_some() == is_dominated);
-        arms.map(|arm| arm.arm.clone()).collect()
-    };
-    let (left, dominated) = (names(false), names(true));
+    let (dominated, left): (Vec<&FrontierArm>, Vec<&FrontierArm>) =
+        found.arms.iter().partition(|arm| arm.dominated_by.is_some());
     let measures = "rate, CPU time, memory and privileges";
     if dominated.is_empty() {
         return format!(
@@ -19,16 +16,21 @@ pub fn describe(found: &FrontierFindings) -> String {
     }
     let is = if dominated.len() == 1 { "is" } else { "are" };
     let choice = match &left[..] {
-        [only] => format!("Only {only} is left."),
-        _ => format!("The choice is among {}.", join_names(&left)),
+        [only] => format!("Only {} is left.", only.arm),
+        _ => format!("The choice is among {}.", join_arms(&left)),
     };
     format!(
         "{} {is} dominated: another arm is no worse in any of {measures}, and better in one of them. {choice}",
-        join_names(&dominated),
+        join_arms(&dominated),
     )
 }
 
-/// Names what somebody must be allowed, or have.
+fn join_arms(arms: &[&FrontierArm]) -> String {
+    let names: Vec<String> = arms.iter().map(|arm| arm.arm.clone()).collect();
+    join_names(&names)
+}
+
+/// Names a permission or a program that a setting needs.
 pub fn name_privilege(privilege: Privilege) -> &'static str {
     match privilege {
         Privilege::Launcher => "a launcher",

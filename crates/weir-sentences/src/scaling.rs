@@ -43,21 +43,24 @@ pub fn describe(found: &ScalingFindings) -> String {
 
 /// Names the arms that are no part of the growth; `None` if there are none.
 fn describe_apart(found: &ScalingFindings) -> Option<String> {
-    let of = |by: ApartBy| {
-        let arms = found.apart.iter().filter(|apart| apart.by == by);
-        let names: Vec<String> = arms.map(|apart| apart.arm.clone()).collect();
-        let what = match by {
-            ApartBy::Threads => "second threads of cores",
-            ApartBy::Nodes => "CPUs of several NUMA nodes",
-        };
-        let verb = if names.len() == 1 { "has" } else { "have" };
-        (!names.is_empty()).then(|| format!("{} {verb} {what}", join_names(&names)))
-    };
-    let reasons: Vec<String> =
-        [ApartBy::Threads, ApartBy::Nodes].into_iter().filter_map(of).collect();
+    let reasons: Vec<String> = [ApartBy::Threads, ApartBy::Nodes]
+        .into_iter()
+        .filter_map(|by| describe_arms_apart(found, by))
+        .collect();
     (!reasons.is_empty()).then(|| {
         format!("Left out, since a CPU more is not the same there: {}.", reasons.join("; "))
     })
+}
+
+fn describe_arms_apart(found: &ScalingFindings, by: ApartBy) -> Option<String> {
+    let arms = found.apart.iter().filter(|apart| apart.by == by);
+    let names: Vec<String> = arms.map(|apart| apart.arm.clone()).collect();
+    let cpus = match by {
+        ApartBy::Threads => "second threads of cores",
+        ApartBy::Nodes => "CPUs of several NUMA nodes",
+    };
+    let verb = if names.len() == 1 { "has" } else { "have" };
+    (!names.is_empty()).then(|| format!("{} {verb} {cpus}", join_names(&names)))
 }
 
 /// Describes the growth of the figures that others published; `None` if there are too few.

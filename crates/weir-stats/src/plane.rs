@@ -30,6 +30,12 @@ pub struct PlanePoint {
     pub y: f64,
 }
 
+impl PlanePoint {
+    fn is_finite(&self) -> bool {
+        self.x.iter().chain([&self.y]).all(|value| value.is_finite())
+    }
+}
+
 /// Reason why there is no plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoPlane {
@@ -83,8 +89,7 @@ impl Term {
 
 /// Fits a plane through points whose errors are independent. A variable that hardly varied is left out.
 pub fn fit_plane(points: &[PlanePoint]) -> Result<Plane, NoPlane> {
-    let is_finite = |point: &PlanePoint| point.x.iter().chain([&point.y]).all(|v| v.is_finite());
-    if points.is_empty() || !points.iter().all(is_finite) {
+    if points.is_empty() || !points.iter().all(PlanePoint::is_finite) {
         return Err(NoPlane::FewPoints);
     }
     let varied = [0, 1].map(|index| varies(points, index));
@@ -132,12 +137,12 @@ impl Model {
         let mut normal = vec![vec![0.0; size]; size];
         let mut right = vec![0.0; size];
         for point in points {
-            let weight = weight(point.y, mean);
+            let share = weight(point.y, mean);
             let row: Vec<f64> = terms.iter().map(|term| term.value(point.x)).collect();
             for i in 0..size {
-                right[i] += weight * row[i] * point.y;
+                right[i] += share * row[i] * point.y;
                 for j in 0..size {
-                    normal[i][j] += weight * row[i] * row[j];
+                    normal[i][j] += share * row[i] * row[j];
                 }
             }
         }
@@ -201,9 +206,9 @@ fn largest(points: &[PlanePoint], index: usize) -> f64 {
 }
 
 fn varies(points: &[PlanePoint], index: usize) -> bool {
-    let largest = largest(points, index);
-    let smallest = points.iter().map(|point| point.x[index]).fold(f64::INFINITY, f64::min);
-    largest > 0.0 && largest - smallest > LEAST_RANGE * largest
+    let high = largest(points, index);
+    let low = points.iter().map(|point| point.x[index]).fold(f64::INFINITY, f64::min);
+    high > 0.0 && high - low > LEAST_RANGE * high
 }
 
 fn correlation(points: &[PlanePoint]) -> f64 {
@@ -302,9 +307,9 @@ mod tests {
                         point(x, truth(x) * (1.0 + noise * normal(&mut rng)))
                     })
                     .collect();
-                let found = fit_plane(&drawn).unwrap().predict(at, 0.95, 0.0);
-                widths.push((found.high - found.low) / 2.0 / wanted);
-                found.low <= wanted && wanted <= found.high
+                let prediction = fit_plane(&drawn).unwrap().predict(at, 0.95, 0.0);
+                widths.push((prediction.high - prediction.low) / 2.0 / wanted);
+                prediction.low <= wanted && wanted <= prediction.high
             })
             .count();
         widths.sort_by(f64::total_cmp);

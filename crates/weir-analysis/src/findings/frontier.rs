@@ -14,7 +14,7 @@ pub struct FrontierFindings {
     pub arms: Vec<FrontierArm>,
 }
 
-/// What an arm carries and costs.
+/// An arm with its rate and its costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrontierArm {
@@ -26,7 +26,7 @@ pub struct FrontierArm {
     pub per_cpu: Option<f64>,
     /// Highest resident memory of the proxy in samples, bytes; `None` if it was not sampled.
     pub memory: Option<u64>,
-    /// What the arm needs beyond a program and its configuration, ascending.
+    /// Needs of the arm beyond a program and its configuration, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Privilege>,
     /// First arm that is shown to be no worse in anything and better in something; `None` if there is none.
@@ -34,7 +34,7 @@ pub struct FrontierArm {
     pub dominated_by: Option<String>,
 }
 
-/// What somebody must be allowed, or have, to run a proxy with a setting.
+/// Permission or program that a setting needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -25,7 +25,7 @@ pub struct SizeFindings {
     pub validity: Validity,
     /// The workload.
     pub workload: Workload,
-    /// What the runs measured.
+    /// Measurements of the runs.
     pub basis: SizeBasis,
     /// Needs of one machine that takes the whole workload.
     pub one: Vec<Need>,
@@ -138,7 +138,7 @@ pub struct Nodes {
     pub needs: Vec<Need>,
 }
 
-/// What determines the number of machines.
+/// Reason for the number of machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

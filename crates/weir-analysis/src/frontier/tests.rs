@@ -9,14 +9,14 @@ use crate::fixture::{build_header, build_trials, normal, run};
 
 const SOMAXCONN: (&str, &str) = ("net.core.somaxconn", "8192");
 
-fn header() -> RunHeader {
-    let kept = ("origin_keepalive", "64");
+fn build_study() -> RunHeader {
+    let keepalive = ("origin_keepalive", "64");
     let mut header = build_header(vec![
         arm("stock", ArmRole::Baseline, &[]),
         arm("again", ArmRole::SameAsBaseline, &[]),
-        arm("kept", ArmRole::Change, &[kept]),
+        arm("kept", ArmRole::Change, &[keepalive]),
         arm("backlog", ArmRole::Change, &[SOMAXCONN]),
-        arm("launched", ArmRole::Change, &[kept, ("launcher", "onload")]),
+        arm("launched", ArmRole::Change, &[keepalive, ("launcher", "onload")]),
     ]);
     header.study.loads.truncate(1);
     header
@@ -24,18 +24,16 @@ fn header() -> RunHeader {
 
 /// Returns the frontier of arms that carry this many requests, each of whose proxies has that much memory.
 fn frontier(rates: [f64; 5], memory: [u64; 5]) -> FrontierFindings {
-    let header = header();
+    let header = build_study();
     let trials = build_trials(&header, "closed", 40, |moment| {
         rates[moment.arm] * (1.0 + 0.005 * normal(moment.rng))
     });
     let (_folder, mut run) = run(&header, trials);
     let table = Counters::builtin().table("processes").expect("a table");
-    let place = |mut names: Vec<&str>, name: &str| {
-        let place = names.iter().position(|column| *column == name).expect("a column");
-        (place, names.drain(..).count())
-    };
-    let (role, keys) = place(table.keys().collect(), "role");
-    let (resident, columns) = place(table.values().collect(), "resident_bytes");
+    let (keys, columns): (Vec<&str>, Vec<&str>) =
+        (table.keys().collect(), table.values().collect());
+    let role = keys.iter().position(|key| *key == "role").expect("a key");
+    let resident = columns.iter().position(|column| *column == "resident_bytes").expect("a column");
     for (arm, bytes) in header.study.arms.iter().zip(memory) {
         // Two workers, read twice; the generator's memory is no cost of the proxy.
         for (at_ns, role_name, bytes) in [
@@ -48,8 +46,8 @@ fn frontier(rates: [f64; 5], memory: [u64; 5]) -> FrontierFindings {
                 table: "processes".to_owned(),
                 at_ns,
                 arm: arm.name.clone(),
-                keys: vec![String::new(); keys],
-                values: vec![None; columns],
+                keys: vec![String::new(); keys.len()],
+                values: vec![None; columns.len()],
             };
             row.keys[role] = role_name.to_owned();
             row.values[resident] = Some(bytes);
@@ -69,11 +67,11 @@ const MIB: u64 = 1 << 20;
 
 #[test]
 fn arms_that_bring_nothing_for_what_they_cost_are_dominated() {
-    let found = frontier([1e4, 1e4, 2e4, 1e4, 3e4], [20 * MIB; 5]);
+    let findings = frontier([1e4, 1e4, 2e4, 1e4, 3e4], [20 * MIB; 5]);
     let wanted =
         [("kept", None), ("stock", Some("kept")), ("launched", None), ("backlog", Some("stock"))];
-    assert_eq!(dominated(&found), wanted);
-    let [kept, _, launched, backlog] = &found.arms[..] else { panic!("{found:?}") };
+    assert_eq!(dominated(&findings), wanted);
+    let [kept, _, launched, backlog] = &findings.arms[..] else { panic!("{findings:?}") };
     assert_eq!((kept.memory, &kept.needs[..]), (Some(20 * MIB), &[][..]));
     assert_eq!(backlog.needs, [Privilege::NetworkSettings]);
     assert_eq!(launched.needs, [Privilege::Launcher]);
@@ -84,15 +82,14 @@ fn arms_that_bring_nothing_for_what_they_cost_are_dominated() {
 #[test]
 fn what_is_better_in_one_thing_and_worse_in_another_is_not_dominated() {
     let memory = [20 * MIB, 20 * MIB, 40 * MIB, 20 * MIB, 20 * MIB];
-    let found = frontier([1e4, 1e4, 2e4, 1e4, 3e4], memory);
+    let findings = frontier([1e4, 1e4, 2e4, 1e4, 3e4], memory);
     let wanted = [("kept", None), ("stock", None), ("launched", None), ("backlog", Some("stock"))];
-    assert_eq!(dominated(&found), wanted);
+    assert_eq!(dominated(&findings), wanted);
 }
 
 #[test]
 fn where_a_comparison_is_open_nothing_is_dominated() {
     // 1.5 % is between the same and better.
-    let found = frontier([1e4, 1e4, 1.018e4, 1e4, 1e4], [20 * MIB; 5]);
-    let of = |arm: &str| dominated(&found).into_iter().find(|(name, _)| *name == arm);
-    assert_eq!(of("stock"), Some(("stock", None)));
+    let findings = frontier([1e4, 1e4, 1.018e4, 1e4, 1e4], [20 * MIB; 5]);
+    assert!(dominated(&findings).contains(&("stock", None)), "{findings:?}");
 }

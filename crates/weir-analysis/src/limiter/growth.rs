@@ -72,8 +72,8 @@ pub(crate) fn windows(run: &Run, arm: &Arm) -> Vec<CarriedWindow> {
         .map(|span| {
             let evidence = grower.evidence(span);
             let load = loads.iter().find(|load| load.name == span.load);
-            let asked = load.map_or(0, |load| load.asking() + load.held()) as f64;
-            let connections = evidence.value("connections").unwrap_or(asked);
+            let of_load = load.map_or(0, |load| load.asking() + load.held()) as f64;
+            let connections = evidence.value("connections").unwrap_or(of_load);
             CarriedWindow { evidence, connections }
         })
         .collect()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::quantity::parse_bytes;
 use weir_model::record::HostFacts;
-use weir_model::study::{Arm, ArmRole, CPU_COUNT, LoadSpec, Settings, Study, StudyArrivals};
+use weir_model::study::{ArmRole, CPU_COUNT, LoadSpec, Settings, Study, StudyArrivals};
 use weir_parameters::Catalog;
 use weir_stats::scaling::{Factor, LEAST_LEVELS, Level};
 
@@ -65,21 +65,25 @@ pub(super) fn series(study: &Study, proxy_host: Option<&HostFacts>) -> Vec<Serie
 
 /// Returns the arms whose proxy has second threads of its cores, or CPUs of several NUMA nodes.
 fn apart(study: &Study, facts: &HostFacts) -> Vec<LevelApart> {
-    let of_arm = |arm: &Arm| {
-        let cpus = arm.cpus.as_ref()?.cpus();
-        let nodes: BTreeSet<Option<u32>> = cpus.iter().map(|cpu| facts.node_of(*cpu)).collect();
-        let shared = facts
-            .siblings
-            .iter()
-            .any(|core| core.cpus().iter().filter(|cpu| cpus.contains(cpu)).count() > 1);
-        let why = match (shared, nodes.len() > 1) {
-            (true, _) => ApartBy::Threads,
-            (false, true) => ApartBy::Nodes,
-            (false, false) => return None,
-        };
-        Some(LevelApart { arm: arm.name.clone(), by: why })
-    };
-    study.arms.iter().filter_map(of_arm).collect()
+    let arms = study.arms.iter();
+    arms.filter_map(|arm| {
+        let by = reason_apart(arm.cpus.as_ref()?.cpus(), facts)?;
+        Some(LevelApart { arm: arm.name.clone(), by })
+    })
+    .collect()
+}
+
+fn reason_apart(cpus: &[u32], facts: &HostFacts) -> Option<ApartBy> {
+    let nodes: BTreeSet<Option<u32>> = cpus.iter().map(|cpu| facts.node_of(*cpu)).collect();
+    if facts
+        .siblings
+        .iter()
+        .any(|core| core.cpus().iter().filter(|cpu| cpus.contains(cpu)).count() > 1)
+    {
+        Some(ApartBy::Threads)
+    } else {
+        (nodes.len() > 1).then_some(ApartBy::Nodes)
+    }
 }
 
 /// Checks that a study has a series, or a matrix of closed loads with enough different connections.

@@ -181,9 +181,11 @@ fn measured_by_cpus(facts: HostFacts) -> Vec<ScalingFindings> {
         let role = if count == 1 { ArmRole::Baseline } else { ArmRole::Change };
         let level = count.to_string();
         let settings = [("cpus", level.as_str()), ("worker_processes", level.as_str())];
-        let mut made = arm(&format!("cpus={count}"), role, &settings);
-        made.changes.insert("cpus".to_owned(), level.clone());
-        Arm { cpus: CpuSet::new((0..count).collect()), ..made }
+        Arm {
+            changes: Settings::from([("cpus".to_owned(), level.clone())]),
+            cpus: CpuSet::new((0..count).collect()),
+            ..arm(&format!("cpus={count}"), role, &settings)
+        }
     });
     let mut header = build_header(arms.to_vec());
     header.study.loads.truncate(1);

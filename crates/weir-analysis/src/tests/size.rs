@@ -22,26 +22,27 @@ fn why_unknown(found: &SizeFindings, resource: SizedResource) -> Option<NeedUnkn
 
 #[test]
 fn one_machine_is_predicted_up_to_twice_what_was_measured() {
-    let found = of(900.0, None);
-    let (cpu_time, (low, high)) = SizeFindings::amount(&found.one, SizedResource::CpuTime).unwrap();
-    assert!((cpu_time - 0.9).abs() < 0.01 && low < 0.9 && high > 0.9, "{found:?}");
+    let findings = of(900.0, None);
+    let (cpu_time, (low, high)) =
+        SizeFindings::amount(&findings.one, SizedResource::CpuTime).unwrap();
+    assert!((cpu_time - 0.9).abs() < 0.01 && low < 0.9 && high > 0.9, "{findings:?}");
     assert!((low / 0.9 - 1.0).abs() < 0.06 && (high / 0.9 - 1.0).abs() < 0.06, "{low} {high}");
     // At 500 requests/s half a CPU was busy, and nothing shows that more of it would be.
-    let (cpus, _) = SizeFindings::amount(&found.one, SizedResource::Cpus).unwrap();
-    let per_cpu = found.basis.busiest.unwrap();
+    let (cpus, _) = SizeFindings::amount(&findings.one, SizedResource::Cpus).unwrap();
+    let per_cpu = findings.basis.busiest.unwrap();
     assert!((cpus * per_cpu - 0.9).abs() < 0.01, "{cpus} at {per_cpu}");
-    assert!(!found.basis.is_capacity);
-    let nodes = found.nodes.unwrap();
+    assert!(!findings.basis.is_capacity);
+    let nodes = findings.nodes.unwrap();
     assert_eq!((nodes.count, nodes.bound), (2, NodeBound::Rate));
     assert_eq!(nodes.each.rate, 450.0);
 }
 
 #[test]
 fn beyond_that_machines_share_the_load() {
-    let found = of(5_000.0, None);
-    let why = why_unknown(&found, SizedResource::CpuTime).unwrap();
+    let findings = of(5_000.0, None);
+    let why = why_unknown(&findings, SizedResource::CpuTime).unwrap();
     assert!(matches!(why, NeedUnknown::BeyondTwice { .. }), "{why:?}");
-    let nodes = found.nodes.unwrap();
+    let nodes = findings.nodes.unwrap();
     assert_eq!(nodes.count, 10);
     let (each, _) = SizeFindings::amount(&nodes.needs, SizedResource::CpuTime).unwrap();
     assert!((each - 0.5).abs() < 0.01, "{each}");
@@ -49,10 +50,10 @@ fn beyond_that_machines_share_the_load() {
 
 #[test]
 fn what_did_not_vary_is_not_invented() {
-    let found = of(400.0, Some(300_000.0));
-    assert_eq!(why_unknown(&found, SizedResource::Memory), Some(NeedUnknown::FewWindows(0)));
+    let findings = of(400.0, Some(300_000.0));
+    assert_eq!(why_unknown(&findings, SizedResource::Memory), Some(NeedUnknown::FewWindows(0)));
     let same = NeedUnknown::NotVaried(WorkloadVariable::Connections);
-    assert_eq!((found.nodes, found.why_no_nodes), (None, Some(same)));
+    assert_eq!((findings.nodes, findings.why_no_nodes), (None, Some(same)));
     let (_folder, run) = run_at(&RATES, |_| 1e6, |_| 1.0);
     let findings = analyze(&run);
     let runs = [(run, findings)];

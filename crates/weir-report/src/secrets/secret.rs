@@ -85,17 +85,17 @@ const MOST_ENCODINGS: usize = 3;
 /// Returns a text with `%XX` replaced by the characters that they stand for.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
+    let mut remaining = text.as_bytes();
+    while let Some((&first, tail)) = remaining.split_first() {
         let hex = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
         match hex.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(byte) if first == b'%' => {
                 bytes.push(byte);
-                rest = &tail[2..];
+                remaining = &tail[2..];
             }
             _ => {
                 bytes.push(first);
-                rest = tail;
+                remaining = tail;
             }
         }
     }

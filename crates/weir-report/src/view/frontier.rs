@@ -1,4 +1,4 @@
-//! What arms carry for what they cost.
+//! Table of the arms' rates and costs.
 
 use weir_analysis::findings::{FrontierArm, FrontierFindings};
 use weir_sentences::frontier;
@@ -41,14 +41,17 @@ fn table(found: &FrontierFindings) -> Block {
 
 fn row(arm: &FrontierArm) -> Row {
     let role = if arm.dominated_by.is_some() { Role::Soft } else { Role::Plain };
-    let or_none = |value: Option<f64>| value.map_or(number::NONE.to_owned(), number::rate);
     let needs: Vec<&str> = arm.needs.iter().map(|need| frontier::name_privilege(*need)).collect();
     let cells = [
         number::rate(arm.rate),
-        or_none(arm.per_cpu),
-        or_none(arm.memory.map(|bytes| arm.rate / (bytes as f64 / GIB))),
+        rate_or_none(arm.per_cpu),
+        rate_or_none(arm.memory.map(|bytes| arm.rate / (bytes as f64 / GIB))),
         if needs.is_empty() { "nothing more".to_owned() } else { needs.join(", ") },
         arm.dominated_by.clone().unwrap_or_default(),
     ];
     Row::new(&*arm.arm, cells.map(|cell| Cell::from(Text::of(role, cell))))
+}
+
+fn rate_or_none(rate: Option<f64>) -> String {
+    rate.map_or(number::NONE.to_owned(), number::rate)
 }

@@ -161,13 +161,13 @@ fn a_study_of_cpus_has_as_many_workers_and_leaves_cpus_to_the_other_roles() {
     for (cpus, counts) in [("0-1", "1 2"), ("0-7", "1 2 4"), ("0-23", "1 2 4 8 12")] {
         let study = on_a_machine("cpus", cpus, 20_000);
         let arms = study.arms.iter().filter(|arm| arm.role != ArmRole::SameAsBaseline);
-        let found: Vec<String> = arms
+        let levels: Vec<String> = arms
             .map(|arm| {
                 assert_eq!(arm.settings["worker_processes"], arm.settings["cpus"]);
                 arm.settings["cpus"].clone()
             })
             .collect();
-        assert_eq!(found.join(" "), counts, "{cpus}");
+        assert_eq!(levels.join(" "), counts, "{cpus}");
     }
 }
 

@@ -54,10 +54,10 @@ pub(crate) fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
         None => choose_arm(&runs),
     };
     refuse_other_settings(&runs, &arm)?;
-    let found = size(&runs, &arm, workload).map_err(|error| {
+    let findings = size(&runs, &arm, workload).map_err(|error| {
         Failure::input(error).hint("`weir report RUN` shows the arms and loads of a run")
     })?;
-    let text = format(&found, args)?;
+    let text = format(&findings, args)?;
     deliver(&text, args.output.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -92,8 +92,7 @@ fn refuse_other_settings(runs: &[(Run, Findings)], name: &str) -> Result<(), Fai
             Some((run.header.run.as_str(), arm))
         })
         .collect();
-    let is_other = |(_, arm): &&(&str, &Arm)| arm.settings != arms[0].1.settings;
-    match arms.iter().find(is_other) {
+    match arms.iter().find(|(_, arm)| arm.settings != arms[0].1.settings) {
         None => Ok(()),
         Some((run, _)) => Err(Failure::input(format!(
             "`{name}` has other settings in {run} than in {}",

@@ -30,17 +30,17 @@ impl Groups {
             block.children.iter().filter(|it| it.is_block("upstream")).filter_map(|upstream| {
                 Some((upstream, upstream.directive.argument(0)?.to_ascii_lowercase()))
             });
-        let mut own = BTreeSet::new();
+        let mut served = BTreeSet::new();
         for (upstream, name) in named {
             let mut addresses = upstream
                 .simple()
                 .filter(|node| node.directive.is("server"))
                 .filter_map(|server| server.directive.argument(0));
             if addresses.all(|address| sockets.behind(address).is_some()) {
-                own.insert(name);
+                served.insert(name);
             }
         }
-        Groups { names: group_names(source, trees, block), own }
+        Groups { names: group_names(source, trees, block), own: served }
     }
 
     /// Returns true if a name is a group's, or that of a variable that is known to hold only names of groups.

@@ -6,8 +6,8 @@ use weir_sentences::frontier::describe;
 use super::Row;
 
 /// Describes arms, each with the one that dominates it.
-fn of(arms: &[(&str, Option<&str>)]) -> String {
-    let arms = arms.iter().map(|(arm, dominated_by)| FrontierArm {
+fn of(named: &[(&str, Option<&str>)]) -> String {
+    let arms = named.iter().map(|(arm, dominated_by)| FrontierArm {
         arm: (*arm).to_owned(),
         rate: 1_000.0,
         per_cpu: Some(1_000.0),
@@ -15,8 +15,8 @@ fn of(arms: &[(&str, Option<&str>)]) -> String {
         needs: Vec::new(),
         dominated_by: dominated_by.map(str::to_owned),
     });
-    let arms = arms.collect();
-    describe(&FrontierFindings { load: "closed".to_owned(), is_capacity: false, arms })
+    let (load, is_capacity) = ("closed".to_owned(), false);
+    describe(&FrontierFindings { load, is_capacity, arms: arms.collect() })
 }
 
 pub(super) fn rows() -> Vec<Row> {

@@ -184,14 +184,11 @@ pub(super) fn rows() -> Vec<Row> {
     let stratum = Settings::from([("gzip".to_owned(), "on".to_owned())]);
     let capacity =
         ScalingFindings { response: ScalingResponse::Capacity, stratum, ..found(linear()) };
-    let apart = |arm: &str, by| LevelApart { arm: arm.to_owned(), by };
     let cpus = ScalingFindings {
         factor: ScalingFactor::Parameter { id: "cpus".to_owned() },
-        apart: vec![
-            apart("cpus=8", ApartBy::Nodes),
-            apart("cpus=16", ApartBy::Threads),
-            apart("cpus=32", ApartBy::Threads),
-        ],
+        apart: [("8", ApartBy::Nodes), ("16", ApartBy::Threads), ("32", ApartBy::Threads)]
+            .map(|(count, by)| LevelApart { arm: format!("cpus={count}"), by })
+            .to_vec(),
         ..found(linear())
     };
     let levels = vec![("gzip".to_owned(), 0), ("worker_processes".to_owned(), 2)];
