@@ -307,17 +307,20 @@ mod tests {
 
     #[test]
     fn a_step_is_found_where_it_is_and_outliers_are_none() {
-        for seed in 0..50 {
+        let mut false_claims = 0;
+        for seed in 0..100 {
             let mut values = draw(seed, 40);
             values[10] = 100.0;
             values[20] = -100.0;
             values[21] = -100.0;
             values[30..].iter_mut().for_each(|value| *value += 8.0);
             let changes = monitor(&values, 0.05).changes;
-            assert_eq!(changes.len(), 1, "{seed}: {changes:?}");
-            let Change { place, found } = changes[0];
-            assert!(place.abs_diff(30) <= 1 && found <= 36, "{changes:?}");
+            let is_step = |change: &&Change| change.place.abs_diff(30) <= 1 && change.found <= 36;
+            assert_eq!(changes.iter().filter(is_step).count(), 1, "{seed}: {changes:?}");
+            false_claims += changes.len() - 1;
         }
+        // One in twenty series has a claim that is false, outliers or not.
+        assert!(false_claims <= 10, "{false_claims} of 100");
     }
 
     #[test]
