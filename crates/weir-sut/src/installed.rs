@@ -74,7 +74,7 @@ impl Installed {
         let program = locate(known, executable)?;
         let mut ask = command(&program);
         ask.arg(known.version_argument);
-        let printed = words(&output(ask)?);
+        let printed = words(&output_within(ask, PATIENCE_WITH_VERSION, MOST_OF_VERSION)?);
         match (known.version_of)(&printed) {
             Some(version) => Ok(Installed { kind, program, version, version_output: printed }),
             None => Err(SutError::NotTheProgram {
@@ -165,6 +165,9 @@ pub fn command(program: &Path) -> Command {
 /// wait for a FIFO's other end, or have a million sites of ten lines.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Maximum time for a program to print its version.
+const PATIENCE_WITH_VERSION: Duration = Duration::from_secs(20);
+
 /// Maximum time for a program to answer once the user wants weir to end.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(2);
 
@@ -180,6 +183,9 @@ pub fn end_programs_at(stop: &Arc<AtomicBool>, launcher: Launcher) {
 /// Maximum number of bytes read from each output of a program.
 const MOST: u64 = 128 << 20;
 
+/// Maximum number of bytes read from each output of a program that prints its version.
+const MOST_OF_VERSION: u64 = 1 << 20;
+
 /// Longest time from a program's end to the end of its output.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -188,10 +194,10 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// # Errors
 /// [`SutError::Spawn`], also for a command that has not ended after two minutes.
 pub fn output(command: Command) -> Result<Output, SutError> {
-    output_within(command, PATIENCE)
+    output_within(command, PATIENCE, MOST)
 }
 
-fn output_within(mut command: Command, patience: Duration) -> Result<Output, SutError> {
+fn output_within(mut command: Command, patience: Duration, most: u64) -> Result<Output, SutError> {
     let program = PathBuf::from(command.get_program());
     let failed = |source| SutError::Spawn { program: program.clone(), source };
     if let Some(launcher) = LAUNCHER.get() {
@@ -202,7 +208,8 @@ fn output_within(mut command: Command, patience: Duration) -> Result<Output, Sut
     let mut child = command.spawn().map_err(failed)?;
     let group = Pid::from_child(&child);
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (stdout, stderr) = (stdout.map(all_of), stderr.map(all_of));
+    let (stdout, stderr) =
+        (stdout.map(|pipe| read_all(pipe, most)), stderr.map(|pipe| read_all(pipe, most)));
     let begun = Instant::now();
     let status = loop {
         let patience =
@@ -240,12 +247,12 @@ fn bytes_of(reading: Option<Reading>, last: Instant) -> Vec<u8> {
     std::mem::take(&mut bytes)
 }
 
-/// Reads a pipe to its end, on a thread of its own.
-fn all_of(pipe: impl Read + Send + 'static) -> Reading {
+/// Reads a pipe to its end or up to `most` bytes, on a thread of its own. Whoever writes more finds it closed.
+fn read_all(pipe: impl Read + Send + 'static, most: u64) -> Reading {
     let bytes = Arc::new(Mutex::new(Vec::new()));
     let read = Arc::clone(&bytes);
     let thread = thread::spawn(move || {
-        let (mut pipe, mut piece) = (pipe.take(MOST), [0; 4096]);
+        let (mut pipe, mut piece) = (pipe.take(most), [0; 4096]);
         // What came until then is what it said.
         loop {
             match pipe.read(&mut piece) {
@@ -284,13 +291,18 @@ mod tests {
     fn a_program_is_not_waited_for_without_end_nor_is_what_it_started() {
         let mut sleeps = Command::new("sh");
         sleeps.args(["-c", "echo said; sleep 600 & wait"]);
-        let error = output_within(sleeps, Duration::from_millis(300)).unwrap_err();
+        let error = output_within(sleeps, Duration::from_millis(300), MOST).unwrap_err();
         assert!(error.to_string().contains("has not ended after"), "{error}");
         let mut says = Command::new("sh");
         says.args(["-c", "echo said; echo told >&2; exit 3"]);
         let ended = output(says).unwrap();
         assert_eq!((&*ended.stdout, &*ended.stderr), (&b"said\n"[..], &b"told\n"[..]));
         assert_eq!(ended.status.code(), Some(3));
+        // SIGPIPE ends it.
+        let mut floods = Command::new("yes");
+        floods.arg("said");
+        let ended = output_within(floods, Duration::from_secs(60), 10_000).unwrap();
+        assert_eq!((ended.stdout.len(), ended.status.success()), (10_000, false));
         // Not of its group, so that it outlives it.
         let mut leaves = Command::new("sh");
         leaves.args(["-c", "setsid sleep 60 & echo said"]);

@@ -3,6 +3,7 @@
 //! This crate is the terminal: arguments, output, exit codes and signals. No other crate prints.
 
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use clap::Parser;
 
@@ -10,6 +11,7 @@ use failure::Failure;
 
 mod args;
 mod bug;
+mod clock;
 mod closed;
 mod commands;
 mod config;
@@ -66,7 +68,14 @@ fn main() -> ExitCode {
             return ExitCode::from(failure::BAD_INPUT);
         }
     };
-    match commands::dispatch(args.command.settled()) {
+    let command = args.command.settled();
+    // Settings are put back whatever the time is.
+    if !matches!(command, args::Command::Restore(_))
+        && let Err(failure) = clock::check(SystemTime::now())
+    {
+        return failed(&failure);
+    }
+    match commands::dispatch(command) {
         Ok(code) => code,
         Err(failure) => {
             let code = failed(&failure);

@@ -7,7 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,8 @@ struct Text {
 
 impl Text {
     fn of_this_process(purpose: &str) -> Result<Text, JournalError> {
-        let now = Timestamp::now();
+        // Settings are put back whatever the time is.
+        let now = Timestamp::try_from(SystemTime::now()).unwrap_or(Timestamp::UNIX_EPOCH);
         let process = ProcessId::own()
             .map_err(io::Error::other)
             .map_err(JournalError::io("read", Path::new("/proc/self/stat")))?;
