@@ -54,10 +54,11 @@ pub(super) type OtherConditions = Vec<String>;
 
 impl Baseline {
     /// Reads the options and checks the folder before anything is measured. Takes the conditions that are about the
-    /// baseline, if there is one.
+    /// baseline, if there is one. Where nothing is to be measured, no folder is made into a baseline.
     pub(super) fn read(
         args: &BaselineArgs,
         fail_if: &[String],
+        is_measured: bool,
     ) -> Result<(Option<Baseline>, OtherConditions), Failure> {
         let Some(folder) = args.baseline.clone() else { return Ok((None, fail_if.to_vec())) };
         let (own, others): (Vec<String>, Vec<String>) = fail_if
@@ -65,6 +66,9 @@ impl Baseline {
             .cloned()
             .partition(|text| matches!(text.trim(), "worse" | "inconclusive"));
         let conditions = Conditions::read(&own).map_err(fail_if::refused)?;
+        if !is_measured && !folder.join(MARKER).exists() {
+            return Ok((None, others));
+        }
         prepare(&folder)?;
         let (most, renews) = (usize::from(args.keep), args.renew);
         Ok((Some(Baseline { folder, most, renews, conditions }), others))

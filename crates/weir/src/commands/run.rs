@@ -47,7 +47,7 @@ pub(super) fn run_checked(
         study::is_right_before_cluster(name, &args.lab, scale)?;
     }
     let options = read_options(&args.lab)?;
-    let (baseline, fail_if) = Baseline::read(&args.kept, &args.fail_if)?;
+    let (baseline, fail_if) = Baseline::read(&args.kept, &args.fail_if, !args.check)?;
     if let Some(path) = &args.output {
         can_be_written(path)?;
     }

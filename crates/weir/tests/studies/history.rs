@@ -217,6 +217,8 @@ fn two_weirs_add_to_one_baseline_and_what_does_not_fit_is_refused_before_anythin
     ] {
         flat(&sandbox.call(line).with_code(2).stderr).has(why);
     }
+    sandbox.call("run study.yaml --check --baseline new").with_code(0);
+    assert!(!sandbox.path("new").exists());
 }
 
 /// The examples for CI servers with a baseline, run twice as by two commits.

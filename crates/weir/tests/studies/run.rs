@@ -6,7 +6,7 @@ use weir_model::record::{FORMAT, LinkEnd, Outcome, Record};
 use weir_model::sample::SampleRow;
 use weir_model::study::ArmRole;
 use weir_record::{Run, Sample};
-use weir_testkit::program::{Ended, HasAll};
+use weir_testkit::program::{Ended, HasAll, Running};
 use weir_testkit::sandbox::{Sandbox, names_in, sum};
 use weir_testkit::schema;
 
@@ -36,7 +36,10 @@ const BLOCKS: [(&str, usize); 2] = [("closed", 10), ("open", 6)];
 #[test]
 fn a_whole_run_and_its_report() {
     let sandbox = Sandbox::new();
-    let ended = sandbox.run(STUDY).end().with_code(0);
+    sandbox.write("study.yaml", STUDY);
+    // A load lasts a second or two, and the generator has threads only then.
+    let line = ["run", "study.yaml", "--out", "a run", "--samples", "10hz"];
+    let ended = Running::start(&mut sandbox.weir(&line)).end().with_code(0);
     sandbox.assert_clean();
     check_words(&ended, &sandbox);
     check_files(&sandbox);

@@ -34,7 +34,7 @@ pub(crate) use answer::{Answer, FORMAT};
 use tuning::Tuning;
 
 pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
-    let (baseline, fail_if) = Baseline::read(&args.kept, &args.fail_if)?;
+    let (baseline, fail_if) = Baseline::read(&args.kept, &args.fail_if, true)?;
     let conditions = weir_conditions::capacity::read(&fail_if).map_err(fail_if::refused)?;
     if let Some(path) = &args.output {
         can_be_written(path)?;

@@ -51,7 +51,7 @@ pub(super) fn folder_for_baseline(args: &CompareArgs) -> Option<PathBuf> {
 
 /// Judges a run by a baseline.
 pub(super) fn run_by_baseline(args: &CompareArgs, folder: &Path) -> Result<ExitCode, Failure> {
-    let (baseline, others) = Baseline::read(&args.kept, &args.fail_if)?;
+    let (baseline, others) = Baseline::read(&args.kept, &args.fail_if, true)?;
     // Other conditions are told as those of two runs are.
     Conditions::read(&others).map_err(fail_if::refused)?;
     refuse_idle(args)?;
