@@ -83,6 +83,10 @@ fn proxy(files: &ProgramFiles, kind: &str) -> String {
             section += &format!(", {key}: {}", quoted(&path.display().to_string()));
         }
     }
+    if configuration.is_none() && kind == ProxyKind::Nginx.name() {
+        // Debian's nginx opens a connection to the origin server for each request, and runs out of ports.
+        section += ", settings: {origin_keepalive: 64}";
+    }
     section + "}"
 }
 
