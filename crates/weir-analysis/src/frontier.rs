@@ -19,7 +19,7 @@ use crate::findings::{
 
 /// Share by which one memory may exceed another that counts as the same.
 const SAME_MEMORY: f64 = 0.02;
-/// Share by which a memory is less than another that counts as larger: resident memory depends on when it was read.
+/// Share by which a memory must be less than another to count as less: resident memory depends on when it was read.
 const LESS_MEMORY: f64 = 0.1;
 
 /// Finds what the arms cost under each load whose arms were compared and that is no cell of a matrix.
@@ -29,8 +29,8 @@ pub(crate) fn find(run: &Run, loads: &[LoadFindings]) -> Vec<FrontierFindings> {
         let spec = study.loads.iter().find(|spec| spec.name == load.load);
         load.is_usable() && spec.is_some_and(|spec| spec.cell.is_none())
     });
+    let memory_by_arm = memories(run);
     let frontiers = single.map(|load| {
-        let memory_by_arm = memories(run);
         let arms = compared(study).filter_map(|arm| {
             let figures = load.arms.iter().find(|figures| figures.arm == arm.name)?;
             Some(FrontierArm {

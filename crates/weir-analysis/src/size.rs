@@ -41,8 +41,8 @@ pub enum SizeError {
     /// No run has the arm.
     #[error("no run has an arm `{0}`")]
     NoArm(String),
-    /// No run has a time in which the arm carried an open load.
-    #[error("`{0}` carried no open load in any of the runs")]
+    /// No run has a time long enough for samples in which the arm carried an open load.
+    #[error("`{0}` carried no open load long enough for samples, 2.2 s, in any of the runs")]
     NothingCarried(String),
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn share_out_for(wanted: usize, in_order: &[u32]) -> Option<CpuRoles>
     let proxy = CpuSet::new(in_order.get(..wanted)?.to_vec())?;
     let (generator, origin) = match &in_order[wanted..] {
         [] => (all.clone(), all),
-        [only] => (part_or_all(&all, &[*only]), part_or_all(&all, &[*only])),
+        [_] => (part_or_all(&all, &in_order[wanted..]), part_or_all(&all, &in_order[wanted..])),
         rest => {
             let (first, second) = rest.split_at(rest.len() / 2);
             (part_or_all(&all, first), part_or_all(&all, second))

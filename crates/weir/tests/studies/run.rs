@@ -6,7 +6,7 @@ use weir_model::record::{FORMAT, LinkEnd, Outcome, Record};
 use weir_model::sample::SampleRow;
 use weir_model::study::ArmRole;
 use weir_record::{Run, Sample};
-use weir_testkit::program::{Ended, HasAll, Running};
+use weir_testkit::program::{Ended, HasAll, Running, flat};
 use weir_testkit::sandbox::{Sandbox, names_in, sum};
 use weir_testkit::schema;
 
@@ -54,7 +54,15 @@ fn a_whole_run_and_its_report() {
     check_origin_connections(&run);
     check_samples(&run, &run.samples.rows);
     report::of_a_complete_run(&sandbox);
+    sizes_a_larger_load(&sandbox);
     refuses_to_go_on_or_over(&sandbox);
+}
+
+/// Asks what five times the rate of the open load takes.
+fn sizes_a_larger_load(sandbox: &Sandbox) {
+    let sized = sandbox.call("size 'a run' --rate 1k").with_code(0);
+    flat(&sized.stdout).has_all(&["1,000 requests/s", " need 5 machines like the measured one"]);
+    sandbox.call("size 'a run' --rate 1k --arm nobody").refused(&["no run has an arm `nobody`"]);
 }
 
 /// Checks the result on standard output, and the progress on standard error.

@@ -61,7 +61,7 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
 
     let run = Running::start(&mut sandbox.weir(&["run", "--resume", "a run"]));
     run.end_of_steps(" left\n").with_code(0).says(&["requests/s"]);
-    refuses_sizes_of_nothing(&sandbox);
+    refuses_sizes(&sandbox);
     let run = sandbox.records();
     assert_eq!(outcomes(&run), [Outcome::Interrupted, Outcome::Complete]);
     let all = trials(&run);
@@ -87,11 +87,12 @@ fn a_search_that_is_interrupted_and_killed_finds_what_a_server_carries() {
     server.end().with_code(0);
 }
 
-/// Asks for sizes that no run can give. How much a larger load takes is known only where the machine was quiet.
-fn refuses_sizes_of_nothing(sandbox: &Sandbox) {
+/// Asks for sizes that this run cannot give: its holds of two seconds are too short for samples.
+fn refuses_sizes(sandbox: &Sandbox) {
     let size = |words: &[&str]| {
         Running::start(&mut sandbox.weir(&[&["size", "a run"], words].concat())).end()
     };
+    size(&["--rate", "20k"]).with_code(2).says(&["long enough for samples"]);
     size(&["--rate", "0"]).with_code(2);
     size(&["--rate", "1k", "--arm", "nobody"]).with_code(2).says(&["no run has an arm `nobody`"]);
 }
