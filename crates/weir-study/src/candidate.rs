@@ -5,8 +5,12 @@ use std::path::PathBuf;
 use weir_model::flow::FlowSpec;
 use weir_model::study::{ProxyKind, Study};
 use weir_model::tls::TlsSpec;
+use weir_parameters::Catalog;
 
 use crate::server::{LENGTH_OF_COMPARISON, SHARE, expecting_success};
+
+/// Parameter of the idle connections to the origin server that a proxy keeps.
+const ORIGIN_KEEPALIVE: &str = "origin_keepalive";
 
 /// A proxy's program, and the configuration of which it gets a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,9 +32,11 @@ pub struct CandidatePair {
 
 impl CandidatePair {
     /// Writes the study as a file has it. Its loads have the number of connections of `flow`.
-    pub fn text(&self, flow: &FlowSpec, rate: Option<f64>) -> String {
+    pub fn text(&self, flow: &FlowSpec, rate: Option<f64>, catalog: &Catalog) -> String {
         let [old, new] = &self.files;
         let kind = self.kind.name();
+        let stock = catalog.defaults(self.kind);
+        let opens_for_each_request = stock.get(ORIGIN_KEEPALIVE).is_some_and(|level| level == "0");
         let rate = match rate {
             Some(rate) => rate.to_string(),
             None => format!("up to {:.0}% of slowest", SHARE * 100.0),
@@ -55,8 +61,8 @@ impl CandidatePair {
              arms:\n  \
                - {{name: new, proxy: {}}}\n",
             quoted(&format!("Is {} worse than {}?", describe(new, kind), describe(old, kind))),
-            proxy(old, kind),
-            proxy(new, kind),
+            proxy(old, kind, opens_for_each_request),
+            proxy(new, kind, opens_for_each_request),
         )
     }
 
@@ -74,8 +80,8 @@ impl CandidatePair {
     }
 }
 
-/// Returns the section of a study about a proxy.
-fn proxy(files: &ProgramFiles, kind: &str) -> String {
+/// Returns the section of a study about a proxy, which keeps connections to the origin server.
+fn proxy(files: &ProgramFiles, kind: &str, opens_for_each_request: bool) -> String {
     let ProgramFiles { program, configuration } = files;
     let mut section = format!("{{kind: {kind}");
     for (key, path) in [("executable", program), ("configuration", configuration)] {
@@ -83,9 +89,9 @@ fn proxy(files: &ProgramFiles, kind: &str) -> String {
             section += &format!(", {key}: {}", quoted(&path.display().to_string()));
         }
     }
-    if configuration.is_none() && kind == ProxyKind::Nginx.name() {
-        // Debian's nginx opens a connection to the origin server for each request, and runs out of ports.
-        section += ", settings: {origin_keepalive: 64}";
+    if configuration.is_none() && opens_for_each_request {
+        // Otherwise the ports run out before the proxy's CPU does.
+        section += &format!(", settings: {{{ORIGIN_KEEPALIVE}: 64}}");
     }
     section + "}"
 }
@@ -120,8 +126,9 @@ mod tests {
         let files = ["/opt/it's: a {path}#/nginx", "/etc/nginx/nginx.conf"]
             .map(|path| ProgramFiles { program: Some(path.into()), configuration: None });
         let pair = CandidatePair { kind: ProxyKind::Nginx, files };
-        let text = pair.text(&FlowSpec::new(7, ArrivalsSpec::Closed), None);
-        assert!(text.contains("executable: '/opt/it''s: a {path}#/nginx'"), "{text}");
+        let text = pair.text(&FlowSpec::new(7, ArrivalsSpec::Closed), None, &Catalog::builtin());
+        let kept = "executable: '/opt/it''s: a {path}#/nginx', settings: {origin_keepalive: 64}";
+        assert!(text.contains(kept), "{text}");
         assert!(text.contains("rate: up to 60% of slowest, connections: 7"), "{text}");
         let programs = crate::programs(&text);
         let paths: Vec<_> = programs.iter().filter_map(|(_, path)| path.as_deref()).collect();

@@ -29,7 +29,7 @@ pub(super) fn read(
     let flow = describe_requests(&flow, args.flow.url.is_some())?;
     super::refuse_held(&flow)?;
     let pair = CandidatePair { kind: find_kind(candidate)?, files };
-    let text = pair.text(&flow, rate);
+    let text = pair.text(&flow, rate, &options.catalog);
     let machine = run::machine(options)?;
     let study = study::read_text(&text, "study.yaml", &options.catalog, Scale::ONE, &machine)?;
     Ok(StudyFile { study: CandidatePair::with_flow(study, &flow), text })
