@@ -319,6 +319,23 @@ pub struct ArmFindings {
     pub over_time: Vec<(f64, f64, Option<u64>)>,
 }
 
+impl ArmFindings {
+    /// Returns the share of all requests that got an error or a wrong answer, 0..1.
+    pub fn failed_share(&self) -> f64 {
+        self.share_of(self.failures)
+    }
+
+    /// Returns the share of all requests that had no answer when their slice or their patience ended, 0..1.
+    pub fn censored_share(&self) -> f64 {
+        self.share_of(self.censored)
+    }
+
+    fn share_of(&self, requests: u64) -> f64 {
+        let bad = self.failures + self.censored;
+        self.unanswered * requests as f64 / bad.max(1) as f64
+    }
+}
+
 /// Comparison of one arm with another on one metric.
 ///
 /// With [`Verdict::Invalid`] there is nothing to show: `n` is 0, ratio, interval and minimum detectable change are not

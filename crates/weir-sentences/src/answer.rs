@@ -6,7 +6,8 @@ mod proxies;
 mod tail;
 
 use weir_analysis::findings::{
-    Comparison, Findings, Holding, InertArm, LimitFindings, LoadFindings, UNANSWERED, Verdict,
+    ArmFindings, Comparison, Findings, Holding, InertArm, LimitFindings, LoadFindings, UNANSWERED,
+    Verdict,
 };
 use weir_analysis::{are_different_proxies, are_steps};
 use weir_model::study::{ArmRole, Metric, Study};
@@ -128,17 +129,28 @@ fn describe_early_end(load: &LoadFindings) -> Option<String> {
     })
 }
 
-/// Returns a sentence about the arms that left more than [`UNANSWERED`] of their requests without a right answer.
-fn describe_unanswered(load: &LoadFindings) -> Option<String> {
-    let arms = load.arms.iter().filter(|arm| arm.unanswered > UNANSWERED);
+/// Returns sentences about the arms of which more than [`UNANSWERED`] of the requests failed, and about those of which
+/// as many had no answer in time.
+fn describe_unanswered(load: &LoadFindings) -> impl Iterator<Item = String> {
+    let failed = name_shares(load, ArmFindings::failed_share);
+    let cut_off = name_shares(load, ArmFindings::censored_share);
+    let failed = failed.map(|shares| format!("Requests that failed: {shares}."));
+    let cut_off = cut_off.map(|shares| {
+        format!("Requests without an answer when their slice or the timeout ended: {shares}.")
+    });
+    failed.into_iter().chain(cut_off)
+}
+
+/// Returns "a 3.1 % and b 12.0 %" for the arms with more than [`UNANSWERED`] of a share; `None` if there are none.
+fn name_shares(load: &LoadFindings, share: fn(&ArmFindings) -> f64) -> Option<String> {
+    let arms = load.arms.iter().filter(|arm| share(arm) > UNANSWERED);
     let arms: Vec<String> =
-        arms.map(|arm| format!("{} {:.1} %", arm.arm, arm.unanswered * 100.0)).collect();
+        arms.map(|arm| format!("{} {:.1} %", arm.arm, share(arm) * 100.0)).collect();
     let (first, more) = (arms.first()?, arms.len().saturating_sub(NAMES_LISTED));
-    let named = match more {
+    Some(match more {
         0 => join_names(&arms),
         _ => format!("{first} (and {} other arms)", arms.len() - 1),
-    };
-    Some(format!("Requests without a correct answer: {named}."))
+    })
 }
 
 /// Returns "backlog-alone is inert (net.core.somaxconn is 128)" for an arm that changes nothing else.

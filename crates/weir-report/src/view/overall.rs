@@ -56,7 +56,8 @@ fn describe_proxy(proxy: &ProxySpec) -> String {
     }
 }
 
-/// Returns the rows of one load: the rate of a closed loop, or response times at a rate, and wrong answers.
+/// Returns the rows of one load: the rate of a closed loop, or response times at a rate, and the shares of requests
+/// that failed, and that had no answer when their slice or the timeout ended.
 fn rows_of_load(input: &ReportInput<'_>, load: &LoadFindings) -> Vec<Row> {
     let [old, new] = &load.arms[..] else {
         return Vec::new();
@@ -76,9 +77,15 @@ fn rows_of_load(input: &ReportInput<'_>, load: &LoadFindings) -> Vec<Row> {
             ]
         }
     };
-    let wrong = [old, new].map(|arm| Cell::from(number::percent(arm.unanswered)));
-    if old.unanswered > 0.0 || new.unanswered > 0.0 {
-        rows.push(Row::new(format!("wrong answers{at}"), wrong));
+    let shares: [(&str, fn(&ArmFindings) -> f64); 2] = [
+        ("failed", ArmFindings::failed_share),
+        ("cut off unanswered", ArmFindings::censored_share),
+    ];
+    for (name, share) in shares {
+        if share(old) > 0.0 || share(new) > 0.0 {
+            let cells = [old, new].map(|arm| Cell::from(number::percent(share(arm))));
+            rows.push(Row::new(format!("{name}{at}"), cells));
+        }
     }
     rows
 }

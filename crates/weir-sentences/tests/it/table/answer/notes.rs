@@ -45,23 +45,33 @@ fn tails() -> Vec<Row> {
     ]
 }
 
-/// Returns the answer about arms that leave these shares of their requests without a right answer.
-fn leaving(shares: &[(&str, f64)]) -> String {
+/// Returns the answer about arms of which these shares of the requests fail.
+fn failing(shares: &[(&str, f64)]) -> String {
     let changes: Vec<(&str, Verdict, f64)> =
         shares.iter().map(|(name, _)| (*name, Equivalent, 1.0)).collect();
     let mut example = Example::of_changes(Metric::Rate, &changes);
     for (name, share) in shares {
         example.arm(name).unanswered = *share;
+        example.arm(name).failures = 1;
     }
+    example.answer()
+}
+
+/// Returns the answer about an arm of which a third of these requests fails, and the others have no answer in time.
+fn cut_off(share: f64) -> String {
+    let mut example = Example::of_changes(Metric::Rate, &[("a", Equivalent, 1.0)]);
+    let arm = example.arm("a");
+    (arm.unanswered, arm.failures, arm.censored) = (share, 1, 2);
     example.answer()
 }
 
 fn unanswered() -> Vec<Row> {
     let shares = [("a", 0.031), ("b", 0.12), ("c", 0.5), ("d", 1.0)];
     vec![
-        ("An arm with failed requests", leaving(&shares[..1])),
-        ("Three arms with failed requests", leaving(&shares[..3])),
-        ("Many arms with failed requests", leaving(&shares)),
+        ("An arm with failed requests", failing(&shares[..1])),
+        ("Three arms with failed requests", failing(&shares[..3])),
+        ("Many arms with failed requests", failing(&shares)),
+        ("An arm with failed requests and some that were cut off", cut_off(0.03)),
     ]
 }
 
