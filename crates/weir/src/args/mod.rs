@@ -21,6 +21,7 @@ mod patch;
 mod progress;
 mod scale;
 mod size;
+mod ui;
 
 pub(crate) use advise::AdviseArgs;
 pub(crate) use baseline::BaselineArgs;
@@ -37,6 +38,7 @@ pub(crate) use patch::PatchArgs;
 pub(crate) use progress::{ProgressArgs, ProgressWord};
 pub(crate) use scale::ScaleArgs;
 pub(crate) use size::{SizeArgs, SizeFormat};
+pub(crate) use ui::UiArgs;
 
 /// An ingress performance lab in one binary.
 ///
@@ -79,6 +81,8 @@ pub(crate) enum Command {
     Size(SizeArgs),
     /// Show all runs of a study over time: what changed when, and what else changed with it.
     History(HistoryArgs),
+    /// Show runs, studies and what a run does in a browser, on a page of this host alone.
+    Ui(UiArgs),
     /// Print what an arm of a run changes in your own configuration, as a diff; apply nothing.
     Patch(PatchArgs),
     /// Say which settings of this host and its nginx would limit a load; change nothing.

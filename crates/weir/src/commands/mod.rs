@@ -44,6 +44,7 @@ mod studies;
 pub(crate) mod study;
 mod sysctl;
 mod time;
+mod ui;
 mod wait;
 
 /// Runs a command.
@@ -94,6 +95,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Parameters(args) => parameters::run(&args),
         Command::Doctor(args) => doctor::run(args),
         Command::Studies(args) => studies::run(args),
+        Command::Ui(args) => ui::run(&args),
         Command::Kube(args) => kube::run(&args),
         Command::Wait(args) => wait::run(&args),
         Command::Sysctl(args) => sysctl::run(&args),

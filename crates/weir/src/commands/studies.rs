@@ -25,7 +25,7 @@ fn list() -> String {
     let widest = studies.iter().map(|study| study.name.len()).max().unwrap_or(0);
     for ready in studies {
         let line = match study::fit(ready) {
-            Ok(study) => described(&study),
+            Ok(study) => describe(&study),
             Err(why) => format!("does not fit this machine: {why}"),
         };
         text.push_str(&format!("{:widest$}  {line}\n", ready.name));
@@ -35,7 +35,7 @@ fn list() -> String {
 }
 
 /// Describes a study: title, number of arms and length.
-fn described(study: &Study) -> String {
+pub(super) fn describe(study: &Study) -> String {
     // Whole seconds: it depends on the machine.
     let seconds = weir_proposers::budget::length_of(study).as_secs_f64().round();
     let length = number::length(Duration::from_secs(seconds as u64));

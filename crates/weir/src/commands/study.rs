@@ -181,8 +181,22 @@ pub(crate) fn read_text(
     scale: Scale,
     machine: &CheckContext,
 ) -> Result<Study, Failure> {
+    parse_here(text, name, catalog, scale, machine).map_err(refused)
+}
+
+/// Reads the text of a study as [`read_text`] does.
+///
+/// # Errors
+/// All mistakes in the study.
+pub(crate) fn parse_here(
+    text: &str,
+    name: &str,
+    catalog: &Catalog,
+    scale: Scale,
+    machine: &CheckContext,
+) -> Result<Study, StudyErrors> {
     let catalog = if machine.one_machine { &with_defaults_here(catalog, text) } else { catalog };
-    weir_study::parse_scaled(text, name, catalog, machine, scale).map_err(refused)
+    weir_study::parse_scaled(text, name, catalog, machine, scale)
 }
 
 fn refused(errors: StudyErrors) -> Failure {
