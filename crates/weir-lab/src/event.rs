@@ -7,8 +7,11 @@ use serde::{Serialize, Serializer};
 use weir_host::journal::Restored;
 use weir_model::quantity::CpuSet;
 use weir_model::record::{AskedRecord, Remark};
+use weir_model::sample::SampleRow;
 use weir_model::study::Until;
 use weir_proposers::Announcement;
+
+use crate::feed::Measured;
 
 /// Progress of a run. As JSON, times are seconds (docs/progress.md).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -73,6 +76,16 @@ pub enum Event {
         of: u32,
         /// Requests per second that the baseline completed in this block.
         baseline_rate: f64,
+    },
+    /// An arm has measured blocks: at most once a second for each load, arm and phase.
+    Measured(Box<Measured>),
+    /// Counters of a host were sampled. They are in the run folder, so not written as JSON Lines.
+    #[serde(skip)]
+    Sampled {
+        /// Name of the host.
+        host: String,
+        /// Rows of its tables.
+        rows: Vec<SampleRow>,
     },
     /// Settings of the proxies' host were restored, or could not be.
     PutBack {

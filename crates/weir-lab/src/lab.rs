@@ -19,7 +19,8 @@ use weir_proposers::{ArmId, Block, Cell, CellEnd, History, Outcome, Renewal, Tim
 use weir_record::RunWriter;
 
 use crate::arms::Arms;
-use crate::assembly::LoadOffset;
+use crate::assembly::{ArmBlock, LoadOffset};
+use crate::feed::Feed;
 use crate::flows::Flows;
 use crate::record::{self, Recorder};
 use crate::sampling::{SampleMessage, Sampled};
@@ -47,6 +48,8 @@ pub(crate) struct Lab<'a> {
     pub(crate) interrupted: &'a AtomicBool,
     /// Slices and time of each load's earlier trials in this session, after which records continue their numbering.
     pub(crate) before: BTreeMap<String, LoadOffset>,
+    /// Figures of arms for those who watch the run.
+    pub(crate) feed: Feed,
 }
 
 /// Blocks of a trial so far, and the reason why it ended early.
@@ -98,6 +101,9 @@ impl Lab<'_> {
         let recorder = Recorder { header: self.header, cell, arms: &arms, session: self.session };
         let mut progress = TrialProgress::default();
         let result = self.trial(recorder, &timeline, &mut progress, go_on)?;
+        for measured in self.feed.rest() {
+            (self.events)(Event::Measured(Box::new(measured)));
+        }
         if progress.broken.is_none() {
             // A proxy that ended between blocks shows as refused connections: name the cause.
             progress.broken = self.arms.alive().err();
@@ -223,11 +229,14 @@ impl Lab<'_> {
                     .map_err(LabError::from)
                     .and_then(|block| self.keep(cell, block))
                     .map(|block| {
+                        self.show_measured(&block, &finished.arms);
                         progress.decided = !go_on(&block);
                         progress.blocks.push(block);
                     }),
                 TrialEvent::Sampled(SampleMessage::Rows(host, rows)) => {
-                    self.writer.append_samples(&host, &rows).map_err(LabError::from)
+                    let written = self.writer.append_samples(&host, &rows);
+                    (self.events)(Event::Sampled { host, rows });
+                    written.map_err(LabError::from)
                 }
                 TrialEvent::Sampled(SampleMessage::Missing(host, missing)) => {
                     self.writer.append_missing(&host, &missing).map_err(LabError::from)
@@ -258,6 +267,16 @@ impl Lab<'_> {
             });
         }
         Ok(block)
+    }
+
+    /// Shows what the arms measured in a block, or in several if they are short.
+    fn show_measured(&mut self, block: &Block, parts: &[ArmBlock]) {
+        for (trial, part) in block.iter().zip(parts) {
+            self.feed.add(trial, part);
+        }
+        for measured in self.feed.due(self.hosts.now()) {
+            (self.events)(Event::Measured(Box::new(measured)));
+        }
     }
 
     /// Advances the load's slice numbers and time past a trial, for the load's next one.

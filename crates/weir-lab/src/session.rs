@@ -16,6 +16,7 @@ use weir_record::RunWriter;
 
 use crate::arms::{Arms, Bench};
 use crate::controlled::Controlled;
+use crate::feed::Feed;
 use crate::lab::Lab;
 use crate::sampling::Sampled;
 use crate::{Event, LabError, settings};
@@ -153,6 +154,7 @@ impl Session<'_> {
             is_observed: self.options.is_sampled(),
             interrupted: &self.options.stop,
             before: BTreeMap::new(),
+            feed: Feed::default(),
         };
         let worked = match follow(proposer, &mut lab) {
             // What there is then is reported, as wherever the user stops a run.

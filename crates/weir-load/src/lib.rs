@@ -26,6 +26,7 @@ pub mod calibrate;
 pub mod descriptors;
 pub mod engine;
 pub mod expect;
+pub mod figures;
 pub mod files;
 pub mod floor;
 mod gate;

@@ -71,6 +71,9 @@ pub struct LoadFigures {
     pub offered: u64,
     /// Requests that were dropped because no connection was idle.
     pub dropped: u64,
+    /// Requests that waited for an idle connection and were never sent.
+    #[serde(default)]
+    pub queued: u64,
     /// Responses completed.
     pub completed: u64,
     /// Responses completed per second.
@@ -85,6 +88,9 @@ pub struct LoadFigures {
     pub errors: Vec<ErrorCount>,
     /// Time from the moment a request was due to the last byte, in nanoseconds.
     pub response_time: Quantiles,
+    /// Time from the moment a request was sent to the last byte, in nanoseconds.
+    #[serde(default)]
+    pub service_time: Quantiles,
     /// The generator's own delay in sending due requests, in nanoseconds.
     pub dispatch_lag: Quantiles,
 }

@@ -6,6 +6,7 @@ mod capacity;
 mod capacity_budget;
 mod elsewhere;
 mod faults;
+mod feed;
 mod generators;
 mod going_on;
 mod hold_ups;

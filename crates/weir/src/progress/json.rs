@@ -87,6 +87,7 @@ impl JsonLines {
     fn is_wanted(&mut self, event: &Event) -> bool {
         match event {
             Event::Interval(_) => true,
+            Event::Flow(_) | Event::Lab(weir_lab::Event::Sampled { .. }) => false,
             _ if !self.all => false,
             Event::LoadState(_) => {
                 let now = Instant::now();

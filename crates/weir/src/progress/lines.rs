@@ -195,6 +195,7 @@ impl Lines {
             LabEvent::ArmReady { arm, address, asked, remarks } => {
                 self.ready(arm, &address, &asked, &remarks);
             }
+            LabEvent::Measured(_) | LabEvent::Sampled { .. } => {}
             LabEvent::Block { loads, done, of, baseline_rate } => {
                 self.show_block(&together(&loads), done, of, baseline_rate);
             }
@@ -440,8 +441,10 @@ impl Consumer for Lines {
                 }
             }
             Event::Asked { text } => self.say(text),
+            Event::Lab(LabEvent::Measured(_) | LabEvent::Sampled { .. })
+            | Event::Verdicts { .. }
+            | Event::Flow(_) => {}
             Event::Lab(event) => self.tell(event.clone()),
-            Event::Verdicts { .. } => {}
         }
     }
 

@@ -61,6 +61,11 @@ pub(crate) enum Event {
     LoadState(LoadState),
     /// An interval of a load has ended.
     Interval(Box<LoadInterval>),
+    /// What a flow of a load has measured since the last such event, if a consumer wants to know. Intervals have the
+    /// same figures for JSON Lines.
+    #[serde(skip)]
+    #[expect(dead_code, reason = "consumers that export metrics follow")]
+    Flow(Box<weir_lab::Measured>),
     /// Comparisons of the arms so far.
     Verdicts {
         /// Every comparison of the study.
@@ -86,6 +91,11 @@ pub(crate) trait Consumer: Send {
 
     /// Returns true if the consumer shows comparisons of arms during a run.
     fn is_analyzed(&self) -> bool {
+        false
+    }
+
+    /// Returns true if the consumer takes the histograms of loads, [`Event::Flow`].
+    fn counts_flows(&self) -> bool {
         false
     }
 
@@ -179,6 +189,11 @@ impl Reporter {
     /// Returns true if a consumer shows comparisons of arms during a run.
     pub(crate) fn is_analyzed(&self) -> bool {
         self.consumers.iter().any(|consumer| consumer.is_analyzed())
+    }
+
+    /// Returns true if a consumer takes the histograms of loads.
+    pub(crate) fn counts_flows(&self) -> bool {
+        self.consumers.iter().any(|consumer| consumer.counts_flows())
     }
 
     /// Runs `work`, and shows the events of `work` and `source` meanwhile.

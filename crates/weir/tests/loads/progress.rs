@@ -1,6 +1,7 @@
 //! Tests of progress output for programs: `--format jsonl`, `--progress jsonl`, SIGUSR1.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -247,14 +248,25 @@ fn events_of_a_run_are_lines_and_whoever_asks_is_answered() {
     let ended = run.end().with_code(0);
     let text = ended.stderr.lines().filter(|line| line.starts_with('{'));
     let events = parse_events(&text.collect::<Vec<_>>().join("\n"));
-    for name in ["begun", "takes", "arm_ready", "trial_begun", "block", "trial_ended"] {
+    for name in ["begun", "takes", "arm_ready", "trial_begun", "block", "measured", "trial_ended"] {
         assert!(!named(&events, name).is_empty(), "{name}");
     }
+    let counted = sum(&named(&events, "measured"), "/interval/completed");
+    assert_eq!(counted, completed_by_records(&sandbox.path("a run")));
     let verdicts = named(&events, "verdicts");
     assert!(!verdicts.is_empty(), "{text:?}", text = ended.stderr);
     assert_eq!(verdicts[0]["verdicts"][0]["against"], "baseline");
     let begun = events[0]["takes"].as_f64();
     assert!(begun > Some(6.0), "known before any arm runs: {begun:?}");
+}
+
+/// Returns the number of completed requests in the records of a run, of all phases.
+fn completed_by_records(folder: &Path) -> u64 {
+    let records = std::fs::read_to_string(folder.join("records.jsonl")).expect("records");
+    let lines = records.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let trials: Vec<Value> = lines.filter(|record| record["record"] == "trial").collect();
+    let slices = trials.iter().flat_map(|trial| trial["slices"].as_array().expect("slices"));
+    slices.map(|slice| slice["completed"].as_u64().expect("a count")).sum()
 }
 
 #[test]

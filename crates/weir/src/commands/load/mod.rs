@@ -236,7 +236,7 @@ fn measure(
     let every = read_interval(args)?;
     // Each interval takes the time of a whole report.
     let intervals = reporter.is_shown().then_some(every);
-    let collected = Mutex::new(Collected::new(&job.plan, intervals));
+    let collected = Mutex::new(Collected::new(&job.plan, intervals, reporter.counts_flows()));
     let load = Load {
         job,
         control: &control,
@@ -246,6 +246,7 @@ fn measure(
         begun: Instant::now(),
         running: None,
         told: None,
+        flows_told: None,
     };
     let started_at = load.started_at;
     let mut windows = Windows::new(conditions, job.plan.ramp_up);

@@ -6,14 +6,15 @@ use std::ops::Range;
 use hdrhistogram::Histogram;
 use jiff::Timestamp;
 use weir_load::engine::FlowTotals;
+use weir_load::figures::{figures, per_second, statuses};
 use weir_load::plan::Plan;
 use weir_load::{Flow, Outcome, Slice, SliceData};
 use weir_model::load::Arrivals;
 use weir_model::load_report::{
     Counts, FORMAT, FlowReport, FlowResults, GeneratorReport, LoadGenerator, LoadReport, LoadShape,
-    PhaseSeconds, Rates, Second, StatusCount, TimeReport, TlsReport,
+    PhaseSeconds, Rates, Second, TimeReport, TlsReport,
 };
-use weir_model::progress::{LoadFigures, Quantiles};
+use weir_model::progress::LoadFigures;
 
 use super::job::Job;
 use super::stretches::{Grid, Stretches};
@@ -37,6 +38,11 @@ pub(crate) struct Collected<'a> {
     minutes: Stretches,
     seconds: Vec<Second>,
     intervals: Option<Stretches>,
+    /// By flow, slices that were not taken by [`Collected::fresh`] yet; `None` if nobody takes them.
+    fresh: Option<Vec<SliceData>>,
+    /// Measured time of these slices, nanoseconds.
+    fresh_ns: u64,
+    has_ended: bool,
     /// Complete intervals that have not been taken yet, each with its begin in seconds.
     whole: VecDeque<(f64, LoadFigures)>,
     /// End of the latest slice so far, in nanoseconds.
@@ -57,18 +63,22 @@ pub(crate) struct End<'a> {
 
 impl<'a> Collected<'a> {
     /// Creates an empty collection. `every` is the length of intervals in seconds; `None` means no intervals.
-    pub(crate) fn new(plan: &'a Plan, every: Option<usize>) -> Collected<'a> {
+    /// With `counts_flows`, slices are also collected for [`Collected::fresh`].
+    pub(crate) fn new(plan: &'a Plan, every: Option<usize>, counts_flows: bool) -> Collected<'a> {
         let first =
             plan.slices.iter().position(|slice| slice.end > slice.measure_from).unwrap_or(0);
         let grid = Grid { first, single: SECONDS, step: MINUTE, slices: plan.slices.len() };
         Collected {
             plan,
-            flows: plan.flows.iter().map(|_| SliceData::new()).collect(),
+            flows: no_data(plan),
             measured_bytes: vec![0; plan.flows.len()],
             together: SliceData::new(),
             minutes: Stretches::new(grid),
             seconds: Vec::new(),
             intervals: every.map(|every| Stretches::new(Grid { single: 0, step: every, ..grid })),
+            fresh: counts_flows.then(|| no_data(plan)),
+            fresh_ns: 0,
+            has_ended: false,
             whole: VecDeque::new(),
             until: 0,
         }
@@ -84,6 +94,9 @@ impl<'a> Collected<'a> {
         for (flow, data) in self.flows.iter_mut().zip(data) {
             flow.add(data);
         }
+        for (flow, data) in self.fresh.iter_mut().flatten().zip(data) {
+            flow.add(data);
+        }
         let slices = &self.plan.slices;
         if slices[slice].end <= slices[slice].measure_from {
             return None;
@@ -92,6 +105,7 @@ impl<'a> Collected<'a> {
             *bytes += data.received_bytes;
         }
         self.until = self.until.max(slices[slice].end);
+        self.fresh_ns += slices[slice].end - slices[slice].measure_from;
         let all = match data {
             [only] => only,
             several => {
@@ -125,6 +139,7 @@ impl<'a> Collected<'a> {
 
     /// Ends the trial: shortens the stretches that have begun to the time that was measured.
     pub(crate) fn end(&mut self, ended_at: u64) {
+        self.has_ended = true;
         let slices = &self.plan.slices;
         let cut =
             |(at, seconds): (f64, f64)| (at, seconds.min(ended_at as f64 / 1e9 - at).max(0.0));
@@ -151,6 +166,24 @@ impl<'a> Collected<'a> {
     /// Returns the next complete interval: its begin in seconds, and its figures.
     pub(crate) fn interval(&mut self) -> Option<(f64, LoadFigures)> {
         self.whole.pop_front()
+    }
+
+    /// Takes the seconds that were measured since the last call, and what each flow measured; `None` if nothing was.
+    pub(crate) fn fresh(&mut self) -> Option<(f64, Vec<SliceData>)> {
+        let fresh = self.fresh.as_mut()?;
+        let is_empty = |data: &SliceData| {
+            data.due + data.offered + data.completed_whole == 0 && data.errors.is_empty()
+        };
+        if fresh.iter().all(is_empty) {
+            return None;
+        }
+        let seconds = std::mem::take(&mut self.fresh_ns) as f64 / 1e9;
+        Some((seconds, std::mem::replace(fresh, no_data(self.plan))))
+    }
+
+    /// Returns true after the last slice.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// Returns the end of the latest slice so far, in nanoseconds.
@@ -263,6 +296,10 @@ struct Measured<'a> {
     times: fn(&Histogram<u64>) -> TimeReport,
 }
 
+fn no_data(plan: &Plan) -> Vec<SliceData> {
+    plan.flows.iter().map(|_| SliceData::new()).collect()
+}
+
 fn sum(flows: &[SliceData]) -> SliceData {
     let mut all = SliceData::new();
     flows.iter().for_each(|data| all.add(data));
@@ -287,39 +324,6 @@ fn point((at, seconds): (f64, f64), data: &SliceData) -> Second {
         response_p50: response.value_at_quantile(0.5),
         response_p99: response.value_at_quantile(0.99),
         response_max: response.max(),
-    }
-}
-
-/// Returns the figures of a stretch of time, for reports during the load.
-fn figures(data: &SliceData, seconds: f64) -> LoadFigures {
-    LoadFigures {
-        seconds,
-        due: data.due,
-        offered: data.offered,
-        dropped: data.dropped,
-        completed: data.completed,
-        rate: per_second(data.completed as f64, seconds),
-        never_ended: data.censored.in_flight + data.censored.queued,
-        received_bytes: data.received_bytes,
-        statuses: statuses(data),
-        errors: data.errors.counts(),
-        response_time: quantiles(&data.histograms.response),
-        dispatch_lag: quantiles(&data.histograms.dispatch_lag),
-    }
-}
-
-/// A rate; 0 where nothing was measured.
-fn per_second(count: f64, seconds: f64) -> f64 {
-    if seconds > 0.0 { count / seconds } else { 0.0 }
-}
-
-fn quantiles(times: &Histogram<u64>) -> Quantiles {
-    Quantiles {
-        p50: times.value_at_quantile(0.5),
-        p90: times.value_at_quantile(0.9),
-        p99: times.value_at_quantile(0.99),
-        p99_9: times.value_at_quantile(0.999),
-        max: times.max(),
     }
 }
 
@@ -391,14 +395,6 @@ fn intended(plan: &Plan, flow: &Flow, sustain: f64) -> Option<f64> {
     }
 }
 
-fn statuses(all: &SliceData) -> Vec<StatusCount> {
-    (100..)
-        .zip(all.statuses.iter())
-        .filter(|&(_, &count)| count > 0)
-        .map(|(status, &count)| StatusCount { status, count })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -415,15 +411,21 @@ mod tests {
         let flow = Flow::new(([127, 0, 0, 1], 1).into(), requests, 1, Arrivals::Closed);
         let slices = Plan::seconds(Duration::ZERO, Duration::from_secs(DAY));
         let plan = Plan::single(flow, slices, Io::Auto);
-        let mut collected = Collected::new(&plan, Some(600));
+        let mut collected = Collected::new(&plan, Some(600), true);
         let mut data = [SliceData::new()];
-        data[0].completed = 7;
-        let (mut intervals, mut in_intervals) = (0, 0);
+        (data[0].completed, data[0].completed_whole) = (7, 7);
+        let (mut intervals, mut in_intervals, mut counted) = (0, 0, 0);
         for slice in 0..plan.slices.len() {
             collected.take(slice, &data);
             while let Some((_, figures)) = collected.interval() {
                 intervals += 1;
                 in_intervals += figures.completed;
+            }
+            if slice % 600 == 599 {
+                let (seconds, flows) = collected.fresh().unwrap();
+                assert_eq!(seconds, 600.0);
+                counted += flows[0].completed;
+                assert!(collected.fresh().is_none());
             }
         }
         collected.end(DAY * 1_000_000_000);
@@ -433,5 +435,6 @@ mod tests {
         let completed: u64 = points.iter().map(|point| point.completed).sum();
         assert_eq!(completed, 7 * DAY);
         assert_eq!((intervals, in_intervals), (DAY / 600, 7 * DAY));
+        assert_eq!(counted, 7 * DAY);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use weir_lab::Measured;
 use weir_load::engine::{FlowTotals, Progress, TlsCounts};
 use weir_load::ledger::new_histogram;
 use weir_load::{Control, Errors, Outcome, Plan, Watch};
@@ -22,6 +23,9 @@ use crate::terminal;
 /// Time between reports of the load's state.
 const STATE: Duration = Duration::from_millis(250);
 
+/// Time between events about flows.
+const FLOWS: Duration = Duration::from_secs(1);
+
 /// A running load, as the source of its progress events.
 pub(super) struct Load<'a> {
     pub(super) job: &'a Job,
@@ -35,6 +39,8 @@ pub(super) struct Load<'a> {
     /// Start of the load, and the number of connections that were open then; `None` before the start.
     pub(super) running: Option<(Instant, u64)>,
     pub(super) told: Option<Instant>,
+    /// Time of the last events about flows.
+    pub(super) flows_told: Option<Instant>,
 }
 
 /// Locks the mutex, even if a thread has panicked while it held the lock.
@@ -73,6 +79,11 @@ impl Source for Load<'_> {
         while let Some(interval) = self.interval() {
             tell(Event::Interval(Box::new(interval)));
         }
+        let are_flows_due = self.flows_told.is_none_or(|told| told.elapsed() >= FLOWS);
+        if are_flows_due || locked(self.collected).has_ended() {
+            self.flows_told = Some(Instant::now());
+            self.tell_flows(tell);
+        }
         if asked {
             tell(Event::Asked { text: self.answer() });
         }
@@ -86,6 +97,23 @@ impl Source for Load<'_> {
 impl Load<'_> {
     fn sum(&self, figure: impl Fn(&Progress) -> &AtomicU64) -> u64 {
         self.control.progress.iter().map(|progress| figure(progress).load(Ordering::Relaxed)).sum()
+    }
+
+    /// Tells what each flow has measured since the last call.
+    fn tell_flows(&self, tell: &mut dyn FnMut(Event)) {
+        let Some((seconds, flows)) = locked(self.collected).fresh() else {
+            return;
+        };
+        let reasons = self.report(false).validity;
+        let validity = reasons.iter().map(|reason| reason.validity).max();
+        for (index, data) in flows.iter().enumerate() {
+            let name = &self.job.flows[index].name;
+            tell(Event::Flow(Box::new(Measured {
+                validity: validity.unwrap_or(Validity::Valid),
+                reasons: reasons.clone(),
+                ..Measured::of(name.clone(), String::new(), seconds, data)
+            })));
+        }
     }
 
     fn state(&self) -> LoadState {

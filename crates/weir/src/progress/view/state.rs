@@ -68,7 +68,7 @@ impl State {
                 self.interval = Some((**interval).clone());
             }
             Event::Verdicts { verdicts } => self.verdicts.clone_from(verdicts),
-            Event::Asked { .. } => {}
+            Event::Asked { .. } | Event::Flow(_) => {}
             Event::Lab(event) => self.take_of_lab(event),
         }
     }
