@@ -42,7 +42,7 @@ export function App() {
       <a class="skip" href="#content" onClick={skip}>Skip to the content</a>
       <header class="bar">
         <strong>weir</strong>
-        <nav aria-label="Sections">
+        <nav aria-label="Pages">
           {SECTIONS.map(([id, name]) => (
             <a key={id} href={`#/${id}`} aria-current={id === section ? "page" : undefined}>{name}</a>
           ))}

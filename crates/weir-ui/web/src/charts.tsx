@@ -161,7 +161,7 @@ export function Bands({ title, moments, format }: { title: string; moments: Mome
             const [low, high] = [quantiles[band] ?? 0, quantiles[band + 1] ?? 0];
             const top = shape.y(high);
             return (
-              <rect key={`${time} ${name}`} class={`band b${band}`} x={shape.x(time) - width / 2} width={width} y={top}
+              <rect key={`${time} ${name}`} class={`share b${band}`} x={shape.x(time) - width / 2} width={width} y={top}
                 height={Math.max(shape.y(low) - top, 0.5)} />
             );
           }),

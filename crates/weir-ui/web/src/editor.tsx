@@ -30,14 +30,12 @@ export function Editor({ isReadOnly, name }: { isReadOnly: boolean; name: string
     <>
       <h1>Studies</h1>
       <p class="tools">
-        <label>
-          Study{" "}
-          <select value={name} onChange={(event) => (location.hash = `#/studies/${encodeURIComponent(event.currentTarget.value)}`)}>
-            <option value="">Choose one …</option>
-            {value.own.length ? <optgroup label="Yours">{value.own.map(option)}</optgroup> : null}
-            <optgroup label="Ready-made">{value.ready_made.map(option)}</optgroup>
-          </select>
-        </label>
+        <label for="study">Study</label>
+        <select id="study" value={name} onChange={(event) => (location.hash = `#/studies/${encodeURIComponent(event.currentTarget.value)}`)}>
+          <option value="">Choose one …</option>
+          {value.own.length ? <optgroup label="Yours">{value.own.map(option)}</optgroup> : null}
+          <optgroup label="Ready-made">{value.ready_made.map(option)}</optgroup>
+        </select>
       </p>
       {study ? (
         <Text key={study.name} study={study} isReadOnly={isReadOnly} words={words.value?.parameters.map((row) => row.id) ?? []} />

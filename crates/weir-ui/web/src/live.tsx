@@ -24,12 +24,10 @@ export function Live({ isReadOnly, number }: { isReadOnly: boolean; number: numb
       {jobs.length ? null : <p>The page has started no run yet. Start one from <a href="#/studies">Studies</a>.</p>}
       {jobs.length > 1 ? (
         <p class="tools">
-          <label>
-            Run{" "}
-            <select value={shown} onChange={(event) => (location.hash = `#/live/${event.currentTarget.value}`)}>
-              {jobs.map((job) => <option key={job.number} value={job.number}>{job.number}: {job.title}</option>)}
-            </select>
-          </label>
+          <label for="job">Run</label>
+          <select id="job" value={shown} onChange={(event) => (location.hash = `#/live/${event.currentTarget.value}`)}>
+            {jobs.map((job) => <option key={job.number} value={job.number}>{job.number}: {job.title}</option>)}
+          </select>
         </p>
       ) : null}
       {shown ? <Watched key={shown} number={shown} isReadOnly={isReadOnly} /> : null}
@@ -80,7 +78,7 @@ function Watched({ number, isReadOnly }: { number: number; isReadOnly: boolean }
   const arms = [...progress.moments.keys()];
   return (
     <>
-      <h2>{news.title}</h2>
+      <h2 class="job">{news.title}</h2>
       {error ? <Failed error={error} /> : null}
       {failure ? <Failed error={failure} /> : null}
       <p role="status">{describe(news, progress)}</p>
@@ -91,7 +89,7 @@ function Watched({ number, isReadOnly }: { number: number; isReadOnly: boolean }
         ) : null}
         {news.ended !== null && news.run ? <a class="button" href={`#/run/${encodeURIComponent(news.run)}`}>Open the report</a> : null}
       </p>
-      <Verdicts verdicts={progress.verdicts} />
+      <Verdicts verdicts={progress.verdicts} isFinal={news.ended !== null} />
       <Brackets progress={progress} />
       {progress.rates.size ? (
         <>
@@ -155,15 +153,15 @@ function describe(news: News, progress: Progress): string {
   return `It ${progress.phase}${blocks}${left === undefined ? "" : `, about ${left} s left`}.`;
 }
 
-function Verdicts({ verdicts }: { verdicts: Verdict[] }) {
+function Verdicts({ verdicts, isFinal }: { verdicts: Verdict[]; isFinal: boolean }) {
   if (!verdicts.length) {
     return null;
   }
   return (
     <>
-      <h3>Verdicts so far</h3>
-      <p class="sub">What the run would say if it ended now.</p>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Verdicts so far">
+      <h3>{isFinal ? "Verdicts" : "Verdicts so far"}</h3>
+      {isFinal ? null : <p class="sub">What the run would say if it ended now.</p>}
+      <div class="scroll" tabIndex={0} role="region" aria-label="Verdicts">
         <table>
           <thead><tr><th scope="col">Arm</th><th scope="col">Load and metric</th><th scope="col">Ratio to {verdicts[0]?.against}</th><th scope="col">Verdict</th></tr></thead>
           <tbody>

@@ -30,3 +30,4 @@ mod scale;
 mod screen;
 mod studies;
 mod taken;
+mod ui;
