@@ -127,8 +127,9 @@ mod tests {
             .map(|path| ProgramFiles { program: Some(path.into()), configuration: None });
         let pair = CandidatePair { kind: ProxyKind::Nginx, files };
         let text = pair.text(&FlowSpec::new(7, ArrivalsSpec::Closed), None, &Catalog::builtin());
-        let kept = "executable: '/opt/it''s: a {path}#/nginx', settings: {origin_keepalive: 64}";
-        assert!(text.contains(kept), "{text}");
+        let expected =
+            "executable: '/opt/it''s: a {path}#/nginx', settings: {origin_keepalive: 64}";
+        assert!(text.contains(expected), "{text}");
         assert!(text.contains("rate: up to 60% of slowest, connections: 7"), "{text}");
         let programs = crate::programs(&text);
         let paths: Vec<_> = programs.iter().filter_map(|(_, path)| path.as_deref()).collect();

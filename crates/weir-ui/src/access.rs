@@ -89,27 +89,39 @@ impl Guard {
     /// Returns the status of a refusal, and why; `None` if the request is allowed. `is_secret`: only for those who have
     /// the token.
     fn refusal(&self, headers: &HeaderMap, is_secret: bool) -> Option<(StatusCode, &'static str)> {
-        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        let is_host = |host: &str| self.hosts.iter().any(|allowed| allowed == host);
-        if !text(header::HOST).is_some_and(is_host) {
+        if !text_of(headers, &header::HOST).is_some_and(|host| self.is_host(host)) {
             return Some((StatusCode::MISDIRECTED_REQUEST, "this server has another name"));
         }
-        if headers.contains_key(header::ORIGIN) {
-            let host = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
-            if !host.is_some_and(|(scheme, host)| scheme == self.scheme && is_host(host)) {
-                return Some((StatusCode::FORBIDDEN, "the request is from another page"));
-            }
+        if headers.contains_key(header::ORIGIN) && !self.is_own_page(headers) {
+            return Some((StatusCode::FORBIDDEN, "the request is from another page"));
         }
-        if !is_secret {
-            return None;
+        if is_secret && !self.has_token(headers) {
+            let why = "open the page by the URL that weir ui printed";
+            return Some((StatusCode::UNAUTHORIZED, why));
         }
-        let given = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-        let is_right = given.is_some_and(|given| {
-            verify_slices_are_equal(given.as_bytes(), self.token.text().as_bytes()).is_ok()
-        });
-        (!is_right)
-            .then_some((StatusCode::UNAUTHORIZED, "open the page by the URL that weir ui printed"))
+        None
     }
+
+    fn is_host(&self, host: &str) -> bool {
+        self.hosts.iter().any(|allowed| allowed == host)
+    }
+
+    fn is_own_page(&self, headers: &HeaderMap) -> bool {
+        text_of(headers, &header::ORIGIN)
+            .and_then(|origin| origin.split_once("://"))
+            .is_some_and(|(scheme, host)| scheme == self.scheme && self.is_host(host))
+    }
+
+    fn has_token(&self, headers: &HeaderMap) -> bool {
+        let (expected, value) = (self.token.text(), text_of(headers, &header::AUTHORIZATION));
+        value.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| {
+            verify_slices_are_equal(token.as_bytes(), expected.as_bytes()).is_ok()
+        })
+    }
+}
+
+fn text_of<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
 }
 
 /// Refuses requests that the guard does not allow, and adds the headers of every response.

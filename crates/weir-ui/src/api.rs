@@ -108,8 +108,8 @@ struct Studies {
 
 async fn studies(State(shared): Server) -> Result<Json<Studies>, Refusal> {
     let ready_made = shared.bench.ready_made.clone();
-    let own = beside(move || runs::studies(&shared.bench.folder)).await?;
-    Ok(Json(Studies { own, ready_made }))
+    let in_files = beside(move || runs::studies(&shared.bench.folder)).await?;
+    Ok(Json(Studies { own: in_files, ready_made }))
 }
 
 /// The text of a study.

@@ -34,7 +34,7 @@ pub(crate) struct Jobs(Mutex<Vec<Arc<Job>>>);
 #[derive(Debug)]
 pub(crate) struct Job {
     number: usize,
-    /// What was started: a study, or a run that goes on.
+    /// Name of the study, or of the run that goes on.
     title: String,
     pid: Option<Pid>,
     state: Mutex<State>,
@@ -49,7 +49,7 @@ struct State {
     events: VecDeque<Value>,
     /// Lines that are no events: errors and notes.
     messages: String,
-    /// What was printed at the end.
+    /// Text on standard output, which is printed at the end.
     summary: String,
     /// Name of the run folder.
     run: Option<String>,

@@ -66,7 +66,7 @@ pub struct StudyText {
 pub struct Checked {
     /// Errors, in the order of the text; empty if the study can be run.
     pub errors: Vec<Problem>,
-    /// What the study would do, in one sentence; empty if there are errors.
+    /// Description of the study with its arms and its length; empty if there are errors.
     pub plan: String,
 }
 
@@ -134,10 +134,10 @@ pub fn serve(
         .build()
         .map_err(ServeError::Begin)?;
     runtime.block_on(async {
-        let refused = |error| ServeError::Listen(options.listen, error);
-        let listener = listen::Listener::bind(options.listen, options.identity).await;
-        let listener = listener.map_err(refused)?;
-        let address = listener.address().map_err(refused)?;
+        let listener = listen::Listener::bind(options.listen, options.identity)
+            .await
+            .map_err(|error| ServeError::Listen(options.listen, error))?;
+        let address = listener.address().map_err(ServeError::Begin)?;
         let token = Token::random().map_err(ServeError::Begin)?;
         let guard = Guard::new(&token, address, listener.is_encrypted());
         let url = format!("{}/#{}", guard.origin(), token.text());

@@ -39,20 +39,23 @@ pub enum IdentityError {
     Pair(#[from] rustls::Error),
 }
 
+impl IdentityError {
+    fn of_file(path: &Path, error: rustls::pki_types::pem::Error) -> IdentityError {
+        IdentityError::File(path.display().to_string(), error)
+    }
+}
+
 impl Identity {
     /// Reads a chain of certificates and its key, both PEM files.
     ///
     /// # Errors
     /// A file cannot be read, or both do not belong together.
     pub fn read(certificate: &Path, key: &Path) -> Result<Identity, IdentityError> {
-        let refused = |path: &Path| {
-            let path = path.display().to_string();
-            move |error| IdentityError::File(path, error)
-        };
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect)
-            .map_err(refused(certificate))?;
-        let key_of_chain = PrivateKeyDer::from_pem_file(key).map_err(refused(key))?;
+            .map_err(|error| IdentityError::of_file(certificate, error))?;
+        let key_of_chain = PrivateKeyDer::from_pem_file(key)
+            .map_err(|error| IdentityError::of_file(key, error))?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::Serialize;
 use weir_files::only_ours_named;
@@ -44,10 +45,10 @@ enum Content {
         started_at: String,
         /// Names of the arms.
         arms: Vec<String>,
-        /// How the run ended: `complete`, another word, or `open` as long as it has not ended.
+        /// Outcome: `complete`, another word, or `open` as long as the run has not ended.
         outcome: String,
     },
-    /// What is wrong with the folder.
+    /// Reason why the folder cannot be read.
     Problem(String),
 }
 
@@ -61,10 +62,14 @@ pub(crate) fn list(folder: &Path) -> Vec<ListedRun> {
         .map(|entry| entry.path())
         .filter(|path| path.join(HEADER_FILE).symlink_metadata().is_ok())
         .collect();
-    let age = |path: &PathBuf| path.join(HEADER_FILE).symlink_metadata()?.modified();
-    paths.sort_by_cached_key(|path| std::cmp::Reverse(age(path).ok()));
+    paths.sort_by_cached_key(|path| std::cmp::Reverse(begin_of(path).ok()));
     paths.truncate(MOST_RUNS);
     paths.iter().map(|path| ListedRun { name: name_of(path), content: describe(path) }).collect()
+}
+
+/// Returns the time when a run's header was written, which is its begin.
+fn begin_of(run: &Path) -> std::io::Result<SystemTime> {
+    run.join(HEADER_FILE).symlink_metadata()?.modified()
 }
 
 fn describe(path: &Path) -> Content {
@@ -138,8 +143,7 @@ fn read_begin(path: &Path) -> Option<Vec<String>> {
 /// Returns the whole lines at the end of a file, at most `length` bytes.
 fn read_end(path: &Path, length: u64) -> Option<String> {
     let mut file = weir_files::open_regular(path).ok()?;
-    let whole = file.metadata().ok()?.len();
-    let begin = whole.saturating_sub(length);
+    let begin = file.metadata().ok()?.len().saturating_sub(length);
     file.seek(SeekFrom::Start(begin)).ok()?;
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes).ok()?;
@@ -184,8 +188,11 @@ fn stem_of(path: &Path) -> String {
 
 /// Returns the path of the file with a study of this name; `None` if the name is not one that a file may have.
 pub(crate) fn study_file(folder: &Path, name: &str) -> Option<PathBuf> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let is_name =
-        (1..=64).contains(&name.len()) && name.bytes().all(is_plain) && !name.starts_with('-');
+        (1..=64).contains(&name.len()) && name.bytes().all(is_plain_byte) && !name.starts_with('-');
     is_name.then(|| folder.join(format!("{name}.yaml")))
+}
+
+fn is_plain_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_".contains(&byte)
 }

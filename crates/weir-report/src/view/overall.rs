@@ -77,13 +77,11 @@ fn rows_of_load(input: &ReportInput<'_>, load: &LoadFindings) -> Vec<Row> {
             ]
         }
     };
-    let shares: [(&str, fn(&ArmFindings) -> f64); 2] = [
-        ("failed", ArmFindings::failed_share),
-        ("cut off unanswered", ArmFindings::censored_share),
-    ];
-    for (name, share) in shares {
-        if share(old) > 0.0 || share(new) > 0.0 {
-            let cells = [old, new].map(|arm| Cell::from(number::percent(share(arm))));
+    let failed = [old, new].map(ArmFindings::failed_share);
+    let censored = [old, new].map(ArmFindings::censored_share);
+    for (name, shares) in [("failed", failed), ("cut off unanswered", censored)] {
+        if shares.iter().any(|share| *share > 0.0) {
+            let cells = shares.map(|share| Cell::from(number::percent(share)));
             rows.push(Row::new(format!("{name}{at}"), cells));
         }
     }

@@ -156,12 +156,12 @@ export function Bands({ title, moments, format }: { title: string; moments: Mome
       <figcaption>{title}</figcaption>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${title}: p50 ${format(last[0])}, p99 ${format(last[2])} now`}>
         <Axes shape={shape} format={format} />
-        {moments.map(({ time, quantiles }) =>
+        {moments.map(({ time, quantiles }, place) =>
           BANDS.map((name, band) => {
             const [low, high] = [quantiles[band] ?? 0, quantiles[band + 1] ?? 0];
             const top = shape.y(high);
             return (
-              <rect key={`${time} ${name}`} class={`share b${band}`} x={shape.x(time) - width / 2} width={width} y={top}
+              <rect key={`${time} ${name}`} class={`share b${band}`} x={LEFT + place * width} width={width} y={top}
                 height={Math.max(shape.y(low) - top, 0.5)} />
             );
           }),

@@ -52,7 +52,7 @@ async function startByKeyboard() {
   await page.keyboard.press("Enter");
   await page.getByText("block ").waitFor();
   await page.getByRole("button", { name: "Stop" }).waitFor();
-  await page.locator(".live-chart .share").nth(20).waitFor();
+  await page.locator(".live-chart .share").nth(90).waitFor();
   await page.screenshot({ path: `${pictures}/ui-working.png`, fullPage: true, clip: { x: 0, y: 0, width: 1200, height: 2200 } });
   const address = page.url();
   // Whoever closes the page ends nothing, and finds the run again.

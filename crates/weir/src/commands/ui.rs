@@ -83,8 +83,9 @@ fn check(text: &str) -> Checked {
 }
 
 fn problems(errors: &StudyErrors) -> Vec<Problem> {
-    let errors = errors.errors().iter();
     errors
+        .errors()
+        .iter()
         .map(|error| Problem {
             line: error.line,
             column: error.column,

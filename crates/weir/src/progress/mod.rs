@@ -61,7 +61,7 @@ pub(crate) enum Event {
     LoadState(LoadState),
     /// An interval of a load has ended.
     Interval(Box<LoadInterval>),
-    /// What a flow of a load has measured since the last such event, if a consumer wants to know. Intervals have the
+    /// Measurements of a flow of a load since the last such event, if a consumer wants to know. Intervals have the
     /// same figures for JSON Lines.
     #[serde(skip)]
     #[expect(dead_code, reason = "consumers that export metrics follow")]

@@ -30,40 +30,47 @@ impl Ui {
         let mut running = Running::start(&mut sandbox.weir(&words));
         running.wait_until("its URL", |running| running.stderr().contains("Ctrl-C ends it"));
         let text = running.stderr();
-        let url = text.split_whitespace().find(|word| word.contains("://")).unwrap().to_owned();
+        let url =
+            text.split_whitespace().find(|word| word.contains("://")).expect("a URL").to_owned();
         Ui { running, url }
     }
 
     fn address(&self) -> &str {
-        let host = self.url.split("://").nth(1).unwrap();
-        host.split('/').next().unwrap()
+        let host = self.url.split("://").nth(1).expect("a part");
+        host.split('/').next().expect("a part")
     }
 
     fn token(&self) -> &str {
-        self.url.split('#').nth(1).unwrap()
+        self.url.split('#').nth(1).expect("a part")
     }
 
     /// Returns status and body of the answer to a request with these lines of a header.
     fn ask(&self, line: &str, headers: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(self.address()).unwrap();
+        let mut stream = TcpStream::connect(self.address()).expect("the server listens");
         let length = body.len();
         let text = format!(
             "{line} HTTP/1.1\r\n{headers}Content-Type: application/json\r\nContent-Length: {length}\r\n\
              Connection: close\r\n\r\n{body}"
         );
-        stream.write_all(text.as_bytes()).unwrap();
+        stream.write_all(text.as_bytes()).expect("a request");
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
         for header in ["content-security-policy: default-src 'none'", "nosniff", "no-store"] {
             assert!(head.to_lowercase().contains(header), "{line}: {head}");
         }
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+        (head.split(' ').nth(1).expect("a part").parse().expect("a status"), body.to_owned())
     }
 
     /// Asks as the page does.
     fn ask_as_page(&self, line: &str, body: &str) -> (u16, String) {
         self.ask(line, &self.headers(self.address(), self.token(), ""), body)
+    }
+
+    /// Checks the text of a study.
+    fn check(&self, text: &str) -> Value {
+        let body = serde_json::json!({ "text": text }).to_string();
+        serde_json::from_str(&self.ask_as_page("POST /api/check", &body).1).expect("JSON")
     }
 
     fn headers(&self, host: &str, token: &str, more: &str) -> String {
@@ -85,11 +92,11 @@ fn only_its_own_page_with_the_token_is_answered() {
     let wrong = token.replace(|letter: char| letter != '_', "a");
     let elsewhere = "Origin: http://evil.example\r\n";
     let encrypted = format!("Origin: https://{address}\r\n");
-    let own = format!("Origin: http://{address}\r\n");
+    let from_page = format!("Origin: http://{address}\r\n");
     for (what, host, token, more, status) in [
         ("the page", address.as_str(), token.as_str(), "", 200),
         ("by another name of loopback", &format!("localhost:{port}"), &token, "", 200),
-        ("from its own page", &address, &token, own.as_str(), 200),
+        ("from its own page", &address, &token, from_page.as_str(), 200),
         ("without a token", &address, "", "", 401),
         ("with another token", &address, &wrong, "", 401),
         ("with a part of the token", &address, &token[..20], "", 401),
@@ -137,8 +144,8 @@ fn nothing_beside_the_users_runs_and_studies_is_reached() {
     let runs = ui.ask_as_page("GET /api/runs", "").1;
     assert!(runs.contains("<script>alert(1)<") && !runs.contains('\u{1b}'), "{runs}");
     let studies: Value = serde_json::from_str(&ui.ask_as_page("GET /api/studies", "").1).unwrap();
-    let own: Vec<_> = studies["own"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
-    assert_eq!(own, ["mine"]);
+    let names: Vec<_> = studies["own"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["mine"]);
     ui.end();
 }
 
@@ -148,20 +155,16 @@ fn a_study_is_checked_as_one_types_and_a_reader_changes_nothing() {
     let text = sandbox::study("{kind: nginx}", OPEN, "");
     sandbox.write("mine.yaml", &text);
     let ui = Ui::start(&sandbox, "--read-only");
-    let check = |text: &str| -> Value {
-        let body = serde_json::json!({ "text": text }).to_string();
-        serde_json::from_str(&ui.ask_as_page("POST /api/check", &body).1).unwrap()
-    };
-    let fine = check(&text);
+    let fine = ui.check(&text);
     assert_eq!(fine["errors"], serde_json::json!([]), "{fine}");
     assert!(fine["plan"].as_str().unwrap().contains("arm"), "{fine}");
-    let wrong = check(&text.replace("rate: 500", "rate: five"));
+    let wrong = ui.check(&text.replace("rate: 500", "rate: five"));
     let expected = sandbox.path("wrong.yaml");
     std::fs::write(&expected, text.replace("rate: 500", "rate: five")).unwrap();
     let printed = sandbox.call("run wrong.yaml --check").with_code(2).stderr;
     let error = &wrong["errors"][0];
-    let place = format!("wrong.yaml:{}:{}", error["line"], error["column"]);
-    assert!(printed.contains(&place), "{place}: {printed}");
+    let position = format!("wrong.yaml:{}:{}", error["line"], error["column"]);
+    assert!(printed.contains(&position), "{position}: {printed}");
     assert!(printed.contains(error["message"].as_str().unwrap()), "{wrong}: {printed}");
     for (line, body) in [
         ("POST /api/jobs", "{\"study\": \"mine\"}"),
@@ -182,10 +185,16 @@ fn other_addresses_need_encryption_and_folders_an_owner() {
         .refused(&["others on the network could read the token", "--tls-cert"]);
     sandbox.call("ui none").refused(&["cannot read none"]);
     sandbox.call("ui --tls-cert none.pem --tls-key none.pem").refused(&["none.pem"]);
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap();
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = holder.local_addr().unwrap();
     let ended = sandbox.call(&format!("ui --listen {address}")).with_code(1);
     assert!(ended.stderr.contains("cannot listen on"), "{}", ended.stderr);
+}
+
+/// Returns the path of the records of the only run in a folder.
+fn records_below(folder: &Path) -> Option<PathBuf> {
+    let run = std::fs::read_dir(folder).ok()?.flatten().next()?.path();
+    Some(run.join("records.jsonl"))
 }
 
 #[test]
@@ -201,18 +210,14 @@ fn a_run_goes_on_without_the_page_and_is_interrupted_with_the_server() {
     let (status, why) = ui.ask_as_page("POST /api/jobs", "{\"study\": \"mine\"}");
     assert!(status == 409 && why.contains("mine still runs"), "{why}");
     let folder = sandbox.path("runs");
-    let records = |folder: &Path| -> Option<PathBuf> {
-        let run = std::fs::read_dir(folder).ok()?.flatten().next()?.path();
-        Some(run.join("records.jsonl"))
-    };
     ui.running.wait_until("a trial", |_| {
-        let path = records(&folder);
+        let path = records_below(&folder);
         path.is_some_and(|path| {
             std::fs::read_to_string(path).is_ok_and(|text| text.contains("\"trial\""))
         })
     });
     ui.end();
-    let text = std::fs::read_to_string(records(&folder).unwrap()).unwrap();
+    let text = std::fs::read_to_string(records_below(&folder).unwrap()).unwrap();
     assert!(
         text.lines().last().unwrap().contains("interrupted"),
         "{}",
@@ -265,7 +270,7 @@ fn people_start_watch_and_compare_runs_in_a_browser() {
     assert!(ui.running.is_alive(), "{}", ui.running.stderr());
     ui.end();
     for name in DOCUMENTED.into_iter().filter(|_| std::env::var_os("WEIR_WRITE_DOCS").is_some()) {
-        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images").join(name);
-        std::fs::copy(pictures.join(name), kept).unwrap();
+        let image = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images").join(name);
+        std::fs::copy(pictures.join(name), image).unwrap();
     }
 }
