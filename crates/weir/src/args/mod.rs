@@ -19,6 +19,7 @@ mod kube;
 mod load;
 mod patch;
 mod progress;
+mod runs;
 mod scale;
 mod size;
 
@@ -35,6 +36,10 @@ pub(crate) use kube::{
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
 pub(crate) use progress::{ProgressArgs, ProgressWord};
+pub(crate) use runs::{
+    DeleteArgs, ExportArgs, ExportFormat, ImportArgs, ListArgs, NoteArgs, RunsArgs, RunsCommand,
+    TagArgs,
+};
 pub(crate) use scale::ScaleArgs;
 pub(crate) use size::{SizeArgs, SizeFormat};
 
@@ -79,6 +84,12 @@ pub(crate) enum Command {
     Size(SizeArgs),
     /// Show all runs of a study over time: what changed when, and what else changed with it.
     History(HistoryArgs),
+    /// List the runs of a folder; find, tag and remove them.
+    Runs(RunsArgs),
+    /// Write a run as tables, or as one file that another weir imports.
+    Export(ExportArgs),
+    /// Unpack a run that was exported as an archive, and check it.
+    Import(ImportArgs),
     /// Print what an arm of a run changes in your own configuration, as a diff; apply nothing.
     Patch(PatchArgs),
     /// Say which settings of this host and its nginx would limit a load; change nothing.
