@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
-use weir_testkit::program::{HasAll, flat};
+use weir_testkit::program::{HasAll, Running, flat};
 use weir_testkit::sandbox::{self, Sandbox};
 
 use super::history::copy_run;
@@ -62,6 +62,31 @@ fn a_real_run_is_listed_tagged_found_and_explains_itself() {
         version.expect("a version"),
     ]);
     page.has_none(&["S3CRET"]);
+}
+
+/// A setting of the whole host that changes nothing for these runs, as no CPU quota is set.
+const HOST_SETTING: &str = "/proc/sys/kernel/sched_cfs_bandwidth_slice_us";
+
+#[test]
+fn a_changed_setting_of_the_host_is_in_the_page_with_its_values() {
+    let before = fs::read_to_string(HOST_SETTING).unwrap_or_default();
+    let Ok(value) = before.trim().parse::<u64>() else {
+        return;
+    };
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let change = format!("one-at-a-time: {{kernel.sched_cfs_bandwidth_slice_us: {}}}\n", value + 1);
+    sandbox.write("study.yaml", &sandbox::study("{kind: nginx}", CLOSED, &change));
+    let line = ["run", "study.yaml", "--out", "runs/first", "--allow-host-settings"];
+    let mut command = sandbox.weir(&line);
+    command.env("WEIR_JOURNAL", sandbox.path("journal"));
+    Running::start(&mut command).end().with_code(0);
+    assert_eq!(fs::read_to_string(HOST_SETTING).unwrap_or_default(), before);
+    let page = fs::read_to_string(sandbox.path("runs/first/README.md")).expect("a page");
+    let row = format!("| kernel.sched_cfs_bandwidth_slice_us | {value} | {value}, {} |", value + 1);
+    page.has_all(&["All of them were put back.", &row, "| put back |"]);
 }
 
 #[test]
