@@ -183,7 +183,7 @@ pub fn run_with_records(
     for record in parts.iter().chain(others) {
         writer.append(record).expect("a record is written");
     }
-    let end = EndRecord { at: String::new(), outcome: Outcome::Complete, error: String::new() };
+    let end = EndRecord::new("", Outcome::Complete);
     writer.append(&Record::End(end)).expect("a record is written");
     let run = Run::read(folder.path()).expect("a run");
     (folder, run)

@@ -36,6 +36,7 @@
 
 mod arms;
 mod assembly;
+mod changed;
 mod controlled;
 mod error;
 mod event;

@@ -15,6 +15,7 @@ use weir_proposers::{
 use weir_record::RunWriter;
 
 use crate::arms::{Arms, Bench};
+use crate::changed::changed_settings;
 use crate::controlled::Controlled;
 use crate::feed::Feed;
 use crate::lab::Lab;
@@ -76,7 +77,11 @@ impl Session<'_> {
             let _ = weir_probe::keep_to(None, cpus.cpus());
         }
         let mut proposer = make_proposer(self.header, self.number);
-        let result = self.work(&mut hosts, begun, &mut *proposer, events);
+        let mut changed = Vec::new();
+        let result = self.work(&mut hosts, begun, &mut *proposer, &mut |event| {
+            changed.extend(changed_settings(&event));
+            events(event);
+        });
         // Another run of this process is to find the CPUs that this one has found.
         if let Ok(before) = before {
             let _ = weir_probe::keep_to(None, before.cpus());
@@ -90,7 +95,7 @@ impl Session<'_> {
             Err(error) => (Outcome::Failed, error.to_string()),
         };
         let at = Timestamp::now().to_string();
-        let end = self.writer.append(&Record::End(EndRecord { at, outcome, error }));
+        let end = self.writer.append(&Record::End(EndRecord { at, outcome, error, changed }));
         result?;
         end?;
         Ok(Summary { folder, outcome, took })

@@ -16,6 +16,7 @@ use crate::study::{Arm, CpuRoles, Study};
 
 mod asked;
 mod capacity;
+mod changed;
 mod confirmation;
 mod generators;
 mod look;
@@ -31,6 +32,7 @@ pub use capacity::{
     BracketRecord, BurstRecord, CapacityAnswer, CapacityEnd, CapacityRecord, CeilingOf,
     CeilingRecord, ObservedRecord, SearchStage,
 };
+pub use changed::{ChangedSetting, SettingEnd};
 pub use confirmation::ConfirmationRecord;
 pub use generators::{GeneratorShare, GeneratorStart};
 pub use look::{DecidedRecord, LookRecord};
@@ -422,6 +424,16 @@ pub struct EndRecord {
     pub outcome: Outcome,
     /// The error, if the run failed; otherwise empty.
     pub error: String,
+    /// Settings outside the run's own processes and namespaces that the session changed, the last changed first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<ChangedSetting>,
+}
+
+impl EndRecord {
+    /// Creates the end of a run that changed no setting of a host or a cluster.
+    pub fn new(at: impl Into<String>, outcome: Outcome) -> EndRecord {
+        EndRecord { at: at.into(), outcome, error: String::new(), changed: Vec::new() }
+    }
 }
 
 /// Outcome of a run.

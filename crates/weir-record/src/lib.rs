@@ -38,7 +38,7 @@ pub use writer::{RunWriter, has_original_header};
 /// Name of the header's file in a run folder.
 pub const HEADER_FILE: &str = "run.json";
 /// Name of the file that tells the header from its copies ([`weir_files::identity`]).
-const IDENTITY_FILE: &str = "run.identity";
+pub const IDENTITY_FILE: &str = "run.identity";
 /// Name of the study's file in a run folder.
 pub const STUDY_FILE: &str = "study.yaml";
 /// Name of the records' file in a run folder.

@@ -80,7 +80,7 @@ fn what_was_written_reads_back_equal() {
     let mut writer = RunWriter::create(&dir, &header(), "name: s\n").unwrap();
     let (at, error, outcome) = ("now".to_owned(), String::new(), Outcome::Complete);
     let session = SessionRecord { session: 0, at: at.clone() };
-    let end = EndRecord { at, outcome, error };
+    let end = EndRecord { error, ..EndRecord::new(at, outcome) };
     let trials = [("keepalive", 1), ("baseline", 1), ("baseline", 0)];
     let mut records = vec![Record::Session(session)];
     records.extend(trials.map(|(arm, block)| record(arm, block)));

@@ -8,7 +8,7 @@ use weir_analysis::findings::{
 };
 use weir_model::foreign::as_cell;
 use weir_model::load_report::{FlowResults, LoadReport, TimeReport};
-use weir_model::record::Validity;
+use weir_model::record::{Phase, Record, SliceRecord, TrialRecord, Validity};
 use weir_model::study::Metric;
 
 use crate::secrets::masked;
@@ -25,6 +25,11 @@ confidence,p,p_corrected,minimum_detectable,verdict";
 /// Columns of [`findings`] for a search for capacities.
 const CAPACITIES: &str = "load,arm,validity,claimed,capacity_low_per_s,capacity_high_per_s,confidence,objective,\
 verified_per_s,held_s,saturated_per_s,connections";
+/// Columns of [`trials`].
+const TRIALS: &str = "session,phase,load,arm,block,validity,rate_intended_per_s,measured_s,due,offered,sent,queued,dropped,\
+completed,rate_completed_per_s,errors,status_1xx,status_2xx,status_3xx,status_4xx,status_5xx,unanswered,\
+response_time_count,response_time_mean_ns,response_time_p50_ns,response_time_p90_ns,response_time_p99_ns,\
+response_time_p999_ns,response_time_max_ns,service_time_p50_ns,service_time_p99_ns,dispatch_lag_p99_ns,proxy_cpu_ns";
 
 #[derive(Default)]
 struct Row(Vec<String>);
@@ -60,16 +65,33 @@ impl Row {
     }
 }
 
-/// Formats a table. Cells with a comma, a quote or a line end are quoted.
-fn table(columns: &str, rows: impl IntoIterator<Item = Row>) -> String {
-    let mut text = format!("{columns}\n");
-    for Row(cells) in rows {
-        debug_assert_eq!(cells.len(), columns.split(',').count());
-        let quoted: Vec<String> = cells.iter().map(|cell| quote(masked(cell))).collect();
-        text += &quoted.join(",");
-        text.push('\n');
+/// A table before it is formatted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CsvTable {
+    /// Names of the columns.
+    pub columns: Vec<&'static str>,
+    /// Cells of each row; an empty cell has no value.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl CsvTable {
+    fn new(columns: &'static str, rows: impl IntoIterator<Item = Row>) -> CsvTable {
+        let columns: Vec<&str> = columns.split(',').collect();
+        let rows: Vec<Vec<String>> = rows.into_iter().map(|Row(cells)| cells).collect();
+        debug_assert!(rows.iter().all(|cells| cells.len() == columns.len()));
+        CsvTable { columns, rows }
     }
-    text
+
+    /// Formats the table. Secrets are masked; cells with a comma, a quote or a line end are quoted.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}\n", self.columns.join(","));
+        for cells in &self.rows {
+            let quoted: Vec<String> = cells.iter().map(|cell| quote(masked(cell))).collect();
+            text += &quoted.join(",");
+            text.push('\n');
+        }
+        text
+    }
 }
 
 fn quote(cell: Cow<'_, str>) -> String {
@@ -84,7 +106,7 @@ fn quote(cell: Cow<'_, str>) -> String {
 pub fn load(report: &LoadReport) -> String {
     let flows = report.flows.iter().map(|flow| (flow.name.as_str(), &flow.results));
     let parts = std::iter::once(("", &report.results)).chain(flows);
-    table(LOAD, parts.map(|(name, results)| load_row(report, name, results)))
+    CsvTable::new(LOAD, parts.map(|(name, results)| load_row(report, name, results))).text()
 }
 
 fn count_errors(errors: &[weir_model::load::ErrorCount]) -> u64 {
@@ -120,16 +142,16 @@ fn load_row(report: &LoadReport, flow: &str, results: &FlowResults) -> Row {
 
 /// Formats a run: one row for each load, arm, metric and arm that it is compared with. For a search for capacities, one
 /// row per arm.
-pub fn findings(findings: &Findings) -> String {
+pub fn findings(findings: &Findings) -> CsvTable {
     if let Some(found) = &findings.capacity {
-        return table(CAPACITIES, found.arms.iter().map(|arm| capacity_row(found, arm)));
+        return CsvTable::new(CAPACITIES, found.arms.iter().map(|arm| capacity_row(found, arm)));
     }
     let rows = findings.loads.iter().flat_map(|load| {
         load.arms.iter().flat_map(move |arm| {
             load.metrics.iter().flat_map(move |metric| rows(load, arm, *metric))
         })
     });
-    table(ARMS, rows)
+    CsvTable::new(ARMS, rows)
 }
 
 /// Returns one row for each comparison of an arm's figure, or a single row if there is no comparison.
@@ -203,6 +225,78 @@ fn capacity_row(found: &CapacityFindings, arm: &Capacity) -> Row {
         .text(arm.answer.connections)
 }
 
+/// Formats the trials of a run: one row for each arm in each block, in order of time.
+pub fn trials(records: &[Record]) -> CsvTable {
+    let trials = records.iter().filter_map(|record| match record {
+        Record::Trial(trial) => Some(trial_row(trial)),
+        _ => None,
+    });
+    CsvTable::new(TRIALS, trials)
+}
+
+fn trial_row(trial: &TrialRecord) -> Row {
+    let measured_s = sum(trial, |slice| slice.measured_ns) as f64 / 1e9;
+    let completed = sum(trial, |slice| slice.completed);
+    let validity = trial.validity.iter().map(|reason| reason.validity).max();
+    let [_, classes @ ..] = trial.status_classes;
+    let row = Row::default()
+        .text(trial.session)
+        .text(phase_word(trial.phase))
+        .text(&trial.load)
+        .text(&trial.arm)
+        .text(trial.block)
+        .text(validity_word(validity.unwrap_or(Validity::Valid)))
+        .number(trial.rate_intended)
+        .number(measured_s)
+        .text(sum(trial, |slice| slice.due))
+        .text(sum(trial, |slice| slice.offered))
+        .text(sum(trial, |slice| slice.sent))
+        .text(sum(trial, |slice| slice.queued))
+        .text(sum(trial, |slice| slice.dropped))
+        .text(completed)
+        .number(completed as f64 / measured_s)
+        .text(count_errors(&trial.errors));
+    let response = &trial.response_time;
+    let counted = classes
+        .iter()
+        .fold(row, Row::text)
+        .text(trial.censored.in_flight)
+        .text(response.count)
+        .number(Some(response.mean).filter(|_| response.count > 0));
+    let quantiles = [
+        (response, response.p50),
+        (response, response.p90),
+        (response, response.p99),
+        (response, response.p999),
+        (response, response.max),
+        (&trial.service_time, trial.service_time.p50),
+        (&trial.service_time, trial.service_time.p99),
+        (&trial.dispatch_lag, trial.dispatch_lag.p99),
+    ];
+    quantiles
+        .iter()
+        .fold(counted, |row, (summary, ns)| {
+            row.text(if summary.count > 0 { ns.to_string() } else { String::new() })
+        })
+        .text(sum(trial, |slice| slice.proxy_cpu_ns))
+}
+
+fn sum(trial: &TrialRecord, value: fn(&SliceRecord) -> u64) -> u64 {
+    trial.slices.iter().map(value).sum()
+}
+
+fn phase_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Pilot => "pilot",
+        Phase::WarmUp => "warm_up",
+        Phase::Screening => "screening",
+        Phase::Measurement => "measurement",
+        Phase::Confirmation => "confirmation",
+        Phase::Alone => "alone",
+        Phase::Observation => "observation",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,6 +344,6 @@ mod tests {
     #[test]
     fn what_would_break_a_row_is_quoted() {
         let row = Row::default().text("a,\"b\"\nc").number(f64::NAN).number(0.5);
-        assert_eq!(table("x,y_ns,z", [row]), "x,y_ns,z\n\"a,\"\"b\"\"\nc\",,0.5\n");
+        assert_eq!(CsvTable::new("x,y_ns,z", [row]).text(), "x,y_ns,z\n\"a,\"\"b\"\"\nc\",,0.5\n");
     }
 }

@@ -18,6 +18,17 @@ pub struct ReportInput<'a> {
     pub answer: String,
 }
 
+/// Content of a run folder, for the page that explains it.
+#[derive(Debug, Clone, Default)]
+pub struct FolderContent {
+    /// Paths of files below the folder, with their lengths in bytes.
+    pub files: Vec<(String, u64)>,
+    /// SHA-256 sums, as sha256sum(1) prints them.
+    pub sums: String,
+    /// The user's note; empty if there is none.
+    pub note: String,
+}
+
 /// Commands and paths that a summary ends with.
 #[derive(Debug, Clone, Default)]
 pub struct Pointers {

@@ -27,7 +27,7 @@ mod tree;
 mod view;
 pub mod words;
 
-pub use input::{Pointers, ReportInput};
+pub use input::{FolderContent, Pointers, ReportInput};
 
 /// Maximum number of lines of a summary. A terminal of 40 lines then has room for the command and for the message of an
 /// interrupted run.
@@ -50,6 +50,12 @@ pub fn summary(input: &ReportInput<'_>, pointers: &Pointers, color: bool, width:
 /// Formats a report as Markdown. Ends with a line feed.
 pub fn markdown(input: &ReportInput<'_>) -> String {
     render::markdown(&view::document(input))
+}
+
+/// Formats the page by which a run folder explains itself to somebody who has never seen weir, as Markdown. Ends with a
+/// line feed.
+pub fn readme(input: &ReportInput<'_>, folder: &FolderContent) -> String {
+    render::markdown(&view::readme(input, folder))
 }
 
 /// Formats a report as one self-contained HTML page.

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 #[cfg(test)]
 use secret::MASK;
 
-pub(crate) use fields::without_field_values;
+pub use fields::{mask_header_values, masked_study};
 pub(crate) use weir_model::foreign::commands;
 pub use weir_model::foreign::visible;
 

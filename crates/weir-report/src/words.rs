@@ -23,6 +23,18 @@ pub fn metric_head(metric: Metric) -> &'static str {
     }
 }
 
+/// Formats `2026-11-21T06:17:45.123Z` as `2026-11-21 06:17 UTC`. Other text is returned as it is.
+pub fn instant(rfc3339: &str) -> String {
+    let parts = rfc3339
+        .strip_suffix('Z')
+        .and_then(|utc| utc.split_once('T'))
+        .filter(|(date, _)| date.len() == 10 && date.is_ascii());
+    match parts.and_then(|(date, time)| Some((date, time.get(..5)?))) {
+        Some((date, time)) => format!("{date} {time} UTC"),
+        None => rfc3339.to_owned(),
+    }
+}
+
 /// Returns the text with a capital letter at its begin.
 pub fn capital(text: &str) -> String {
     let mut chars = text.chars();
@@ -233,4 +245,17 @@ pub fn bracket(known: &BracketRecord, left: Duration) -> String {
     let remaining = number::length(Duration::from_secs(seconds));
     let step = stage(known.stage);
     format!("{}: {between}, after {step}; about {remaining} left", known.arm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_is_shortened_only_when_it_is_understood() {
+        assert_eq!(instant("2026-11-21T06:17:45Z"), "2026-11-21 06:17 UTC");
+        for other in ["2026-11-21T06:17:45+01:00", "yesterday", "Té€Z"] {
+            assert_eq!(instant(other), other);
+        }
+    }
 }

@@ -125,7 +125,7 @@ fn a_run_that_did_not_end_as_planned_says_how() {
         let records: Vec<Record> = outcome
             .map(|outcome| {
                 let error = " no room\n".to_owned();
-                Record::End(EndRecord { at: String::new(), outcome, error })
+                Record::End(EndRecord { error, ..EndRecord::new("", outcome) })
             })
             .into_iter()
             .collect();

@@ -1,5 +1,8 @@
 //! Values of request headers in the text that describes a load.
 
+use weir_model::study::{LoadSpec, Study};
+
+use super::masked;
 use super::secret::{MASK, is_harmless};
 
 /// Names of request headers whose values are no secrets, in lower case. Any other may have one.
@@ -41,6 +44,28 @@ fn is_secret(name: &str, value: &str) -> bool {
         || lower.starts_with("x-forwarded-")
         || lower == "referer" && !value.contains('?');
     !is_known && !is_harmless(value)
+}
+
+/// Masks the values of request headers in a study that are not known to be harmless.
+pub fn mask_header_values(study: &mut Study) {
+    let requests = study.loads.iter_mut().flat_map(LoadSpec::flows_mut);
+    let fields = requests
+        .flat_map(|flow| &mut flow.requests)
+        .flat_map(|weighted| &mut weighted.request.fields)
+        .filter(|(name, value)| is_secret(name, value));
+    fields.for_each(|(_, value)| MASK.clone_into(value));
+}
+
+/// Returns the text of a study, as it was typed, with its secrets and its values of request headers masked.
+pub fn masked_study(study: &Study, text: &str) -> String {
+    let fields = study
+        .loads
+        .iter()
+        .flat_map(LoadSpec::flows)
+        .flat_map(|flow| &flow.requests)
+        .flat_map(|weighted| &weighted.request.fields)
+        .map(|(name, value)| (&**name, &**value));
+    masked(&without_field_values(text, fields)).into_owned()
 }
 
 /// A study or a command line with `(masked)` for the values of those of its request headers (`fields`: names and values)

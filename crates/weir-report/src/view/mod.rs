@@ -22,6 +22,7 @@ mod overall;
 mod pairs;
 mod phases;
 mod published;
+mod readme;
 mod scaling;
 mod setup;
 mod summary;
@@ -42,13 +43,14 @@ use crate::tree::{
 };
 use crate::{number, words};
 
+pub(crate) use readme::document as readme;
 pub(crate) use summary::pointers;
 
 /// Builds the document of a report.
 pub(crate) fn document(input: &ReportInput<'_>) -> Document {
     let header = input.header;
     let study = &header.study;
-    let source = format!("{} · {}", header.run, setup::instant(&header.started_at));
+    let source = format!("{} · {}", header.run, words::instant(&header.started_at));
     let mut blocks = head(input);
     blocks.push(Block::Only(Outputs::SCREEN, summary::blocks(input)));
     blocks.push(Block::Only(Outputs::WHOLE, sections(input)));
@@ -110,7 +112,7 @@ fn head(input: &ReportInput<'_>) -> Vec<Block> {
     }));
     let run = Text::from("run ")
         .and(Role::Code, &*input.header.run)
-        .plain(format!(", {}", setup::instant(&input.header.started_at)));
+        .plain(format!(", {}", words::instant(&input.header.started_at)));
     blocks.push(Block::Only(Outputs::MARKDOWN, vec![clause(Style::Plain, run)]));
     let notes = note_sentences(study, input.findings);
     let all = notes.iter().map(|sentence| clause(Style::Warning, sentence.as_str()));

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use weir_model::flow::LoadSpec;
 use weir_model::quantity::format_duration;
 use weir_model::record::{GeneratorStart, NetworkUsed, ProxyRecord, Record, RunHeader};
 use weir_model::study::{Arm, Study, Until};
@@ -10,7 +9,7 @@ use weir_model::study::{Arm, Study, Until};
 use super::{about, compare, surroundings};
 use crate::input::ReportInput;
 use crate::number;
-use crate::secrets::{masked, without_field_values};
+use crate::secrets::masked_study;
 use crate::tree::{
     Block, Cell, Code, Column, Heading, Kind, Role, Row, Style, Table, Text, fact, fold, list, text,
 };
@@ -28,7 +27,7 @@ pub(super) fn sections(input: &ReportInput<'_>) -> Vec<Block> {
     blocks
 }
 
-fn environment(header: &RunHeader, records: &[Record]) -> Vec<Block> {
+pub(super) fn environment(header: &RunHeader, records: &[Record]) -> Vec<Block> {
     let heading = Heading::section("environment", "Environment");
     let mut blocks = vec![Block::Heading(heading)];
     if !header.remarks.is_empty() {
@@ -158,20 +157,8 @@ fn limit(value: u64) -> String {
     }
 }
 
-/// Formats `2026-11-21T06:17:45.123Z` as `2026-11-21 06:17 UTC`. Other text is returned as it is.
-pub(super) fn instant(rfc3339: &str) -> String {
-    let parts = rfc3339
-        .strip_suffix('Z')
-        .and_then(|utc| utc.split_once('T'))
-        .filter(|(date, _)| date.len() == 10 && date.is_ascii());
-    match parts.and_then(|(date, time)| Some((date, time.get(..5)?))) {
-        Some((date, time)) => format!("{date} {time} UTC"),
-        None => rfc3339.to_owned(),
-    }
-}
-
 /// Lists the effective settings of the proxies: differences from the baseline, and all settings of the baseline.
-fn settings(study: &Study, records: &[Record]) -> Vec<Block> {
+pub(super) fn settings(study: &Study, records: &[Record]) -> Vec<Block> {
     let last = about::last_records(records);
     let first = study.arms.first();
     let baseline = first
@@ -321,18 +308,10 @@ fn code_block(language: &'static str, text: &str) -> Block {
     Block::Code(Code { language, text: text.to_owned() })
 }
 
-fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
+pub(super) fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
     let header = input.header;
     let mut blocks = vec![Block::Heading(Heading::section("repeat", "How to repeat it"))];
-    let fields = header
-        .study
-        .loads
-        .iter()
-        .flat_map(LoadSpec::flows)
-        .flat_map(|flow| &flow.requests)
-        .flat_map(|one| &one.request.fields)
-        .map(|(name, value)| (&**name, &**value));
-    let study_text = &without_field_values(input.study_text, fields);
+    let study_text = &masked_study(&header.study, input.study_text);
     let command_line = made_by_weir(study_text);
     match command_line {
         Some(typed) if typed.starts_with("weir ") => blocks.push(code_block("", typed)),
@@ -342,7 +321,7 @@ fn repeat(input: &ReportInput<'_>) -> Vec<Block> {
         )),
         None => {
             let save = Text::from("Save the study below as ").and(Role::Code, "study.yaml");
-            let then = if masked(study_text) == input.study_text {
+            let then = if study_text == input.study_text {
                 ", then:"
             } else {
                 ", fill in the secrets that are masked in it, then:"
@@ -373,14 +352,6 @@ fn made_by_weir(study_text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_instant_is_shortened_only_when_it_is_understood() {
-        assert_eq!(instant("2026-11-21T06:17:45Z"), "2026-11-21 06:17 UTC");
-        for other in ["2026-11-21T06:17:45+01:00", "yesterday", "Té€Z"] {
-            assert_eq!(instant(other), other);
-        }
-    }
 
     #[test]
     fn no_limit_is_said_in_words() {

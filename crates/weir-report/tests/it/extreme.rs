@@ -56,9 +56,8 @@ fn limited(run: &mut Fixture) {
 fn nothing_measured(run: &mut Fixture) {
     run.findings = Findings::default();
     run.records = vec![Record::End(EndRecord {
-        at: String::new(),
-        outcome: Outcome::Failed,
         error: "nginx: bind() to 127.0.0.1:20000 failed".to_owned(),
+        ..EndRecord::new("", Outcome::Failed)
     })];
 }
 
@@ -184,7 +183,7 @@ fn what_was_not_measured_or_compared_is_an_empty_cell() {
         (found.verdict, found.confidence, found.p) = (Verdict::Invalid, 0.0, 1.0);
     }
     let (load, other) = (first.load.clone(), second.load.clone());
-    let csv = weir_report::csv::findings(&run.findings);
+    let csv = weir_report::csv::findings(&run.findings).text();
     let rows = csv.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let rows: Vec<_> = rows.collect();
     assert!(rows.iter().any(|row| row[0] == load) && rows.iter().any(|row| row[15] == "invalid"));

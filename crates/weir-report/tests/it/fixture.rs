@@ -217,11 +217,7 @@ fn records(study: &Study) -> Vec<Record> {
         })
     });
     let mut records: Vec<Record> = proxies.collect();
-    records.push(Record::End(EndRecord {
-        at: "2026-11-21T06:22:31Z".to_owned(),
-        outcome: Outcome::Complete,
-        error: String::new(),
-    }));
+    records.push(Record::End(EndRecord::new("2026-11-21T06:22:31Z", Outcome::Complete)));
     records
 }
 

@@ -13,5 +13,6 @@ mod markup;
 mod matrix;
 mod page;
 mod proxies;
+mod readme;
 mod screen;
 mod text;

@@ -57,11 +57,7 @@ fn stopped() -> Fixture {
     let mut run = eight_arms_three_loads();
     run.findings.complete = false;
     run.records.pop();
-    run.records.push(Record::End(EndRecord {
-        at: String::new(),
-        outcome: Outcome::Interrupted,
-        error: String::new(),
-    }));
+    run.records.push(Record::End(EndRecord::new("", Outcome::Interrupted)));
     run.findings.headline.incomplete =
         Some(Incomplete { outcome: Some(Outcome::Interrupted), error: String::new() });
     run

@@ -19,6 +19,7 @@ mod kube;
 mod load;
 mod patch;
 mod progress;
+mod runs;
 mod scale;
 mod size;
 mod ui;
@@ -36,6 +37,10 @@ pub(crate) use kube::{
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
 pub(crate) use patch::PatchArgs;
 pub(crate) use progress::{ProgressArgs, ProgressWord};
+pub(crate) use runs::{
+    DeleteArgs, ExportArgs, ExportFormat, ImportArgs, ListArgs, NoteArgs, RunsArgs, RunsCommand,
+    TagArgs,
+};
 pub(crate) use scale::ScaleArgs;
 pub(crate) use size::{SizeArgs, SizeFormat};
 pub(crate) use ui::UiArgs;
@@ -83,6 +88,12 @@ pub(crate) enum Command {
     History(HistoryArgs),
     /// Show runs, studies and what a run does in a browser, on a page of this host alone.
     Ui(UiArgs),
+    /// List the runs of a folder; find, tag and remove them.
+    Runs(RunsArgs),
+    /// Write a run as tables, or as one file that another weir imports.
+    Export(ExportArgs),
+    /// Unpack a run that was exported as an archive, and check it.
+    Import(ImportArgs),
     /// Print what an arm of a run changes in your own configuration, as a diff; apply nothing.
     Patch(PatchArgs),
     /// Say which settings of this host and its nginx would limit a load; change nothing.

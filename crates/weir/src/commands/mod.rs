@@ -18,6 +18,7 @@ pub(crate) mod compare;
 pub(crate) mod config;
 mod confirm;
 mod doctor;
+mod export;
 mod fail_if;
 mod generate;
 pub(crate) mod history;
@@ -37,6 +38,7 @@ pub(crate) mod report;
 pub(crate) mod restore;
 mod rootless;
 mod run;
+pub(crate) mod runs;
 mod scale;
 mod server;
 pub(crate) mod size;
@@ -90,6 +92,9 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Report(args) => report::run(args),
         Command::Size(args) => size::run(&args),
         Command::History(args) => history::run(&args),
+        Command::Runs(args) => runs::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Import(args) => export::import(&args),
         Command::Patch(args) => patch::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Parameters(args) => parameters::run(&args),

@@ -1,5 +1,6 @@
 //! `weir report`: a run's findings, in any format, from its folder alone.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -7,17 +8,20 @@ use serde::Serialize;
 use weir_analysis::findings::Findings;
 use weir_files::NotOurs;
 use weir_model::nearest::nearest;
-use weir_record::{HEADER_FILE, Run};
+use weir_notebook::{SUMMARY_FILE, files_in, keep_summary, read_notes};
+use weir_record::{HEADER_FILE, HISTOGRAMS_FILE, RECORDS_FILE, Run, STUDY_FILE};
 use weir_report::secrets::{masked, visible};
-use weir_report::{Pointers, ReportInput};
+use weir_report::{FolderContent, Pointers, ReportInput};
 
-use crate::args::{ReportArgs, ReportFormat};
+use crate::args::{self, ReportArgs, ReportFormat};
 use crate::commands::{deliver, next};
 use crate::failure::Failure;
 use crate::terminal;
 
 /// Default folder of runs.
 pub(crate) const RUNS: &str = "runs";
+/// Name of the page by which a run folder explains itself.
+const README: &str = "README.md";
 /// Name and version of the JSON output's format.
 pub(crate) const FORMAT: &str = "weir-findings/2";
 
@@ -62,7 +66,7 @@ pub(crate) fn give(
         }
         ReportFormat::Markdown => as_markdown(run, findings),
         ReportFormat::Html => weir_report::html(&build_input(run, findings)),
-        ReportFormat::Csv => weir_report::csv::findings(findings),
+        ReportFormat::Csv => weir_report::csv::findings(findings).text(),
         ReportFormat::Json => {
             let document =
                 Document { format: FORMAT, weir_version: &run.header.weir_version, findings };
@@ -130,7 +134,7 @@ pub(crate) enum Length {
     Whole,
 }
 
-/// Prints a report, and writes report.html and report.md next to the records. A summary names these files itself, after
+/// Prints a report, and writes its files next to the records. A summary names these files itself, after
 /// the commands of `next`.
 pub(crate) fn show_and_keep(
     run: &Run,
@@ -139,7 +143,7 @@ pub(crate) fn show_and_keep(
     next: Vec<(String, String)>,
 ) -> Result<(), Failure> {
     // First, so that the files are there whatever becomes of the terminal.
-    let files = keep_both(run, findings)?;
+    let files = keep_all(run, findings)?;
     let color = terminal::color_on_stdout();
     let text = if is_full {
         let [page, markdown] = &files;
@@ -166,12 +170,39 @@ pub(crate) fn as_markdown(run: &Run, findings: &Findings) -> String {
     weir_report::markdown(&build_input(run, findings))
 }
 
-/// Writes report.html and report.md next to the records, and returns their paths.
-pub(crate) fn keep_both(run: &Run, findings: &Findings) -> Result<[String; 2], Failure> {
+/// Writes report.html, report.md, README.md and the summary next to the records, and returns the paths of the first two.
+pub(crate) fn keep_all(run: &Run, findings: &Findings) -> Result<[String; 2], Failure> {
     let input = build_input(run, findings);
     let page = keep(run, "report.html", &weir_report::html(&input))?;
     let markdown = keep(run, "report.md", &weir_report::markdown(&input))?;
+    keep_summary(run, findings, args::version())
+        .map_err(|error| Failure::failed(format!("cannot write {SUMMARY_FILE}: {error}")))?;
+    keep(run, README, &weir_report::readme(&input, &describe_folder(run)?))?;
     Ok([page, markdown].map(|path| visible(&path.display().to_string()).into_owned()))
+}
+
+fn cannot_read(path: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot read {}: {error}", path.display()))
+}
+
+/// Lists the files of a run's folder, with the sums of those that figures rest on.
+fn describe_folder(run: &Run) -> Result<FolderContent, Failure> {
+    let mut files = Vec::new();
+    for file in files_in(&run.dir).map_err(|error| cannot_read(&run.dir, &error))? {
+        // Its own length is not known yet.
+        if file.path != Path::new(README) {
+            files.push((file.path.to_string_lossy().into_owned(), file.bytes));
+        }
+    }
+    let mut sums = String::new();
+    for name in [HEADER_FILE, STUDY_FILE, RECORDS_FILE, HISTOGRAMS_FILE] {
+        let path = run.dir.join(name);
+        let bytes = weir_files::read(&path).map_err(|error| cannot_read(&path, &error))?;
+        sums += &weir_agent::sums([(Path::new(name), &*bytes)]);
+    }
+    // Notes that cannot be read are named by `weir runs`.
+    let note = read_notes(&run.dir).map_or_else(|_| String::new(), |notes| notes.note);
+    Ok(FolderContent { files, sums, note })
 }
 
 /// Prints the report without writing files: in a folder that others may write to, no name is sure to be a file in it.

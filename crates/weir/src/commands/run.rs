@@ -451,7 +451,7 @@ pub(super) fn finish(
             report::show_and_keep(&run, &findings, shown.is_full, next)?;
         }
         Some(format) => {
-            let report_paths = report::keep_both(&run, &findings);
+            let report_paths = report::keep_all(&run, &findings);
             report::give(&run, &findings, format, shown.output)?;
             let [page, markdown] = report_paths?;
             terminal::tell(&format!("Report: {page}\n        {markdown}\n"));

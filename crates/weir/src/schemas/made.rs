@@ -10,6 +10,7 @@ use weir_model::record::{Record, RunHeader};
 use weir_model::{calibration, load_report, record};
 
 use crate::commands::compare::runs;
+use crate::commands::runs as run_list;
 use crate::commands::{advise, capacity, config, history, parameters, report, restore, size};
 
 /// A format: its name and version, its description, and the function that makes its schema.
@@ -35,7 +36,7 @@ const fn format(
 
 /// All formats.
 #[rustfmt::skip]
-const FORMATS: [Format; 16] = [
+const FORMATS: [Format; 17] = [
     format(load_report::FORMAT, "what `weir load --format json` prints", false, build_schema::<weir_report::load::Observed<'_>>),
     format(report::FORMAT, "what `weir run --format json` and `weir report --format json` print", true, build_schema::<report::Document<'_>>),
     format(size::FORMAT, "what `weir size RUN --format json` prints", true, build_schema::<size::Document<'_>>),
@@ -43,6 +44,7 @@ const FORMATS: [Format; 16] = [
     format(advise::FORMAT, "what `weir advise WHAT --format json` prints", true, build_schema::<advise::Document<'_>>),
     format(advise::FORMAT_OF_LIST, "what `weir advise --format json` prints", false, build_schema::<advise::Listing<'_>>),
     format(history::FORMAT, "what `weir history --format json` prints", true, build_schema::<history::Document<'_>>),
+    format(run_list::FORMAT, "what `weir runs --format json` prints", false, build_schema::<run_list::Document<'_>>),
     format(capacity::FORMAT, "what `weir capacity --format json` prints", true, build_schema::<capacity::Answer<'_>>),
     format(weir_doctor::FORMAT, "what `weir doctor --format json` prints", false, build_schema::<weir_doctor::Examination>),
     format(parameters::FORMAT, "what `weir parameters --format json` prints", false, build_schema::<parameters::Listed<'_>>),

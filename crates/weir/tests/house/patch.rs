@@ -58,7 +58,7 @@ fn write_run(folder: &Path, study: Study, times: &[f64]) {
         let part = Record::Part(Box::new(instances));
         writer.append(&part).expect("written");
     }
-    let end = EndRecord { at: String::new(), outcome: Outcome::Complete, error: String::new() };
+    let end = EndRecord::new("", Outcome::Complete);
     writer.append(&Record::End(end)).expect("written");
 }
 

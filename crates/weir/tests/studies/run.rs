@@ -85,8 +85,8 @@ fn check_files(sandbox: &Sandbox) {
     let folder = sandbox.run_folder();
     #[rustfmt::skip]
     let expected = [
-        "arms", "histograms.hlog", "records.jsonl", "report.html", "report.md", "run.identity",
-        "run.json", "run.sha256", "samples", "study.yaml",
+        "README.md", "arms", "histograms.hlog", "records.jsonl", "report.html", "report.md",
+        "run.identity", "run.json", "run.sha256", "samples", "study.yaml", "summary.json",
     ];
     assert_eq!(names_in(&folder), expected);
     assert_eq!(sandbox.read("study.yaml"), STUDY);

@@ -11,6 +11,7 @@ mod comparison;
 mod doctor;
 mod evidence;
 mod example;
+mod folder;
 mod frontier;
 mod growth;
 mod headline;
@@ -72,6 +73,8 @@ const SECTIONS: &[Section] = &[
     ("The machines that a workload needs", size::rows),
     ("Published recommendations", advice::rows),
     ("Runs over time, and a baseline", history::rows),
+    ("The page of a run folder", folder::rows),
+    ("A verdict in a few words", folder::brief_rows),
 ];
 
 const HEAD: &str = "# All sentences\n\nWhat weir says of its findings. Made by `tests/it/table`; a test compares the two.\n";

@@ -173,7 +173,7 @@ fn run_study(
     }
     let run = report::read(&options.folder)?;
     let findings = weir_analysis::analyze(&run);
-    report::keep_both(&run, &findings)?;
+    report::keep_all(&run, &findings)?;
     Ok(TrialEnd::Measured(Box::new((run, findings))))
 }
 

@@ -172,7 +172,7 @@ fn finish(
 ) -> Result<ExitCode, Failure> {
     let (run, findings) = confirm::read(summary, confirm, args.lab.progress.is_quiet())?;
     let mut judged = weir_conditions::capacity::judge(conditions, &findings);
-    let report_paths = report::keep_both(&run, &findings);
+    let report_paths = report::keep_all(&run, &findings);
     let text = match args.format {
         CapacityFormat::Text => {
             let color = args.output.is_none() && terminal::color_on_stdout();
@@ -187,7 +187,7 @@ fn finish(
             report::as_text(&run, &findings, length, color)
         }
         CapacityFormat::Markdown => report::as_markdown(&run, &findings),
-        CapacityFormat::Csv => weir_report::csv::findings(&findings),
+        CapacityFormat::Csv => weir_report::csv::findings(&findings).text(),
         CapacityFormat::Json => {
             let json = answer::json(&run, &findings, &judged);
             masked(&json.map_err(Failure::failed)?).into_owned() + "\n"
