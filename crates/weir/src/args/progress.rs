@@ -1,5 +1,6 @@
 //! Options for showing progress.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -15,6 +16,14 @@ pub(crate) struct ProgressArgs {
     /// Show nothing: --progress off
     #[arg(short, long, conflicts_with = "progress")]
     quiet: bool,
+
+    /// Serve the figures to Prometheus at http://ADDRESS/metrics while weir works, for example 127.0.0.1:9100
+    #[arg(long, value_name = "ADDRESS", value_parser = read_address)]
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+fn read_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "not an IP address and a port, such as 127.0.0.1:9100".to_owned())
 }
 
 impl ProgressArgs {
