@@ -15,10 +15,13 @@ pub mod feed;
 pub mod histogram;
 pub mod openmetrics;
 pub mod protobuf;
+pub mod remote;
 pub mod samples;
 pub mod server;
 pub mod store;
+mod write_messages;
 
 pub use feed::Feed;
+pub use remote::{Delivery, RemoteWrite, Version};
 pub use server::{Server, ServerError};
 pub use store::Store;

@@ -100,11 +100,16 @@ impl Prometheus {
 
     /// Returns the value that a query had when weir was scraped last.
     pub fn last(&self, query: &str) -> Option<f64> {
-        let at = self.number("max(max_over_time(timestamp(weir_run)[10m:100ms]))")?;
-        match &self.query_at(query, at)[..] {
+        match &self.results_at_last(query)[..] {
             [only] => only["value"][1].as_str()?.parse().ok(),
             _ => None,
         }
+    }
+
+    /// Returns the results that a query had when weir was scraped last; none if it never was.
+    pub fn results_at_last(&self, query: &str) -> Vec<Value> {
+        let at = self.number("max(max_over_time(timestamp(weir_run)[10m:100ms]))");
+        at.map_or(Vec::new(), |at| self.query_at(query, at))
     }
 
     /// Returns the value of a query with one result; `None` if it has another number of results.

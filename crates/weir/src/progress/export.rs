@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use http::Uri;
 use weir_metrics::feed::SharedStore;
-use weir_metrics::{Feed, Server, ServerError};
+use weir_metrics::{Delivery, Feed, RemoteWrite, Server, ServerError, Version};
+use weir_report::secrets::{masked, visible};
 
 use super::{Consumer, Event};
 use crate::args::{self, ProgressArgs};
@@ -16,6 +18,8 @@ use crate::{signals, terminal};
 struct Exporter {
     feed: Feed,
     server: Option<Server>,
+    /// Sender to a receiver, and the receiver's name for messages.
+    sender: Option<(RemoteWrite, String)>,
     /// Set when the user wants to stop; nobody is waited for then.
     stop: Arc<AtomicBool>,
 }
@@ -25,17 +29,49 @@ struct Exporter {
 /// # Errors
 /// The address cannot be listened on.
 pub(super) fn exporter(args: &ProgressArgs) -> Result<Option<Box<dyn Consumer>>, Failure> {
-    let Some(address) = args.metrics else {
+    if args.metrics.is_none() && args.remote_write.is_none() {
         return Ok(None);
-    };
+    }
     let store = SharedStore::default();
-    let server = Server::start(address, Arc::clone(&store)).map_err(|error| refused(&error))?;
-    announce(server.address(), address.port() == 0);
+    let server = match args.metrics {
+        Some(address) => Some(serve(address, &store)?),
+        None => None,
+    };
+    let sender = match &args.remote_write {
+        Some(url) => Some(send(url, args.remote_write_version, &store)?),
+        None => None,
+    };
     Ok(Some(Box::new(Exporter {
         feed: Feed::new(store, args::version()),
-        server: Some(server),
+        server,
+        sender,
         stop: signals::stop_flag()?,
     })))
+}
+
+fn serve(address: SocketAddr, store: &SharedStore) -> Result<Server, Failure> {
+    let server = Server::start(address, Arc::clone(store)).map_err(|error| refused(&error))?;
+    announce(server.address(), address.port() == 0);
+    Ok(server)
+}
+
+fn send(url: &Uri, version: u8, store: &SharedStore) -> Result<(RemoteWrite, String), Failure> {
+    let version = if version == 1 { Version::V1 } else { Version::V2 };
+    let sender = RemoteWrite::start(url.clone(), version, Arc::clone(store))
+        .map_err(|error| Failure::failed(format!("--remote-write: {error}")))?;
+    Ok((sender, url.to_string()))
+}
+
+/// Says what a receiver did not get.
+fn report_lost(receiver: &str, delivery: &Delivery) {
+    let (lost, all) = (delivery.lost(), delivery.lost() + delivery.delivered);
+    if lost > 0 {
+        let error = visible(&delivery.last_error);
+        let text = format!(
+            "weir: --remote-write {receiver}: {lost} of {all} samples were not delivered: {error}\n"
+        );
+        terminal::tell(&masked(&text));
+    }
 }
 
 /// Says what the user cannot know: a port that the kernel chose, and who can read metrics on other addresses.
@@ -84,6 +120,9 @@ impl Consumer for Exporter {
     }
 
     fn end(&mut self) {
+        if let Some((sender, receiver)) = self.sender.take() {
+            report_lost(&receiver, &sender.end());
+        }
         if let Some(server) = self.server.take() {
             server.wait_for_visits(|| self.stop.load(Ordering::Relaxed));
         }

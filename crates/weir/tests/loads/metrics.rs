@@ -1,5 +1,9 @@
 //! Tests of `weir load --metrics` with a real Prometheus.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
 use serde_json::Value;
 use weir_model::load_report::LoadReport;
 use weir_testkit::faulty::start_origin;
@@ -106,4 +110,150 @@ fn without_metrics_lines_for_programs_are_as_ever() {
     let events = ended.stderr.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let names: Vec<Value> = events.map(|event| event["event"].clone()).collect();
     assert!(names.iter().all(|name| name != "flow"), "{names:?}");
+}
+
+/// Receiver of remote write that answers as it is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Receiver {
+    /// Answers with this status and head lines.
+    Answers(&'static str),
+    /// Fails twice and takes everything from then on.
+    Recovers,
+    Hangs,
+    Gone,
+}
+
+fn start_receiver(receiver: Receiver) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    if receiver == Receiver::Gone {
+        return address;
+    }
+    thread::spawn(move || {
+        let mut kept = Vec::new();
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.expect("a connection");
+            let status = match receiver {
+                Receiver::Hangs | Receiver::Gone => {
+                    kept.push(stream);
+                    continue;
+                }
+                Receiver::Answers(status) => status,
+                Receiver::Recovers if number < 2 => "503 Service Unavailable\r\nRetry-After: 1",
+                Receiver::Recovers => "204 No Content",
+            };
+            read_request(&mut stream);
+            let answer =
+                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+/// Reads the head and the body of a request.
+fn read_request(stream: &mut TcpStream) {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) <= 2 {
+            break;
+        }
+        let line = line.to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+    }
+    let _ = reader.read_exact(&mut vec![0; length]);
+}
+
+#[test]
+fn a_receiver_that_fails_costs_the_load_nothing() {
+    let cases = [
+        (
+            Receiver::Answers("429 Too Many Requests\r\nRetry-After: 1"),
+            Some("429 Too Many Requests"),
+        ),
+        (Receiver::Answers("500 Internal Server Error"), Some("500 Internal Server Error")),
+        (Receiver::Answers("400 Bad Request"), Some("400 Bad Request")),
+        (Receiver::Hangs, Some("no answer within 5 s")),
+        (Receiver::Gone, Some("Connection refused")),
+        (Receiver::Recovers, None),
+        (Receiver::Answers("204 No Content"), None),
+        // Neither is known to have understood version 2, so both get version 1.
+        (Receiver::Answers("415 Unsupported Media Type"), Some("415 Unsupported Media Type")),
+    ];
+    thread::scope(|scope| {
+        for (receiver, words) in cases {
+            scope.spawn(move || {
+                let server = start_origin();
+                let url = format!("http://{}/api/v1/write", start_receiver(receiver));
+                let line = format!(
+                    "load -R 100 -c 2 -d 5s --format json --remote-write {url} {}",
+                    server.url()
+                );
+                let ended = Running::start(&mut weir(line.split_whitespace())).end().with_code(0);
+                let report: LoadReport = ended.document();
+                let counts = &report.results.counts;
+                assert_eq!((counts.due, counts.completed_whole), (500, 500), "{receiver:?}");
+                match words {
+                    Some(words) => {
+                        ended.stderr.has_all(&[words, "samples were not delivered"]);
+                    }
+                    None => ended.stderr.has_none(&["not delivered"]),
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_receiver_has_what_the_load_counted_when_it_has_ended() {
+    let server = start_origin();
+    // Nothing listens there: what it has was sent.
+    let prometheus = Prometheus::start(free_address(), false);
+    for version in ["1", "2"] {
+        let url = format!("http://{}/api/v1/write", prometheus.address());
+        let origin = server.url();
+        let arguments = [
+            "load",
+            "-R",
+            "100",
+            "-c",
+            "2",
+            "-d",
+            "5s",
+            "--format",
+            "json",
+            "--remote-write",
+            &url,
+            "--remote-write-version",
+            version,
+            &origin,
+        ];
+        let ended = Running::start(&mut weir(arguments)).end().with_code(0);
+        ended.stderr.has_none(&["not delivered"]);
+        let report: LoadReport = ended.document();
+        let counted = report.results.counts.completed as f64;
+        let newest = "topk(1, max_over_time(timestamp(weir_requests_completed_total)[5m:1s]))";
+        let run = prometheus.query(newest)[0]["metric"]["run"].as_str().expect("a run").to_owned();
+        let completed = format!("weir_requests_completed_total{{run=\"{run}\"}}");
+        assert_eq!(prometheus.number(&completed), Some(counted), "{version}");
+        let buckets = format!("weir_request_duration_seconds_bucket{{run=\"{run}\"}}");
+        let quantile = prometheus.number(&format!("histogram_quantile(0.99, {buckets})"));
+        is_within_a_bucket(quantile.expect("a quantile"), quantile_of(&report, 0.99), 1.68);
+    }
+}
+
+#[test]
+fn receivers_that_are_none_are_refused() {
+    for (url, words) in [
+        ("https://127.0.0.1:1/write", "remote write over TLS is not supported"),
+        ("127.0.0.1:9090", "not a URL such as http://127.0.0.1:9090/api/v1/write"),
+        ("ftp://a/b", "not a URL such as"),
+    ] {
+        let arguments = ["load", "--remote-write", url, "http://127.0.0.1:1/"];
+        Running::start(&mut weir(arguments)).end().did_nothing(2, &[words]);
+    }
 }

@@ -1,7 +1,9 @@
 //! Tests of `weir run --metrics` with a real Prometheus, which reads what the run folder has.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
+use serde_json::Value;
 use weir_model::record::Phase;
 use weir_record::Run;
 use weir_testkit::program::{Running, within};
@@ -93,5 +95,40 @@ fn prometheus_counts_what_the_run_folder_has() {
         ] {
             within(prometheus.last(query).unwrap_or_else(|| panic!("{query}")), least..);
         }
+        for query in dashboard_queries() {
+            assert!(!prometheus.results_at_last(&query).is_empty(), "native: {is_native}: {query}");
+        }
+        for expression in alert_expressions() {
+            // Evaluated: whether it fires depends on the machine.
+            prometheus.results_at_last(&expression);
+        }
     }
+}
+
+/// Every query of the dashboard, with its variables filled in.
+fn dashboard_queries() -> Vec<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/grafana/weir.json");
+    let text = std::fs::read_to_string(path).expect("the dashboard");
+    let dashboard: Value = serde_json::from_str(&text).expect("JSON");
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let targets = list(&dashboard["panels"]).into_iter().flat_map(|panel| list(&panel["targets"]));
+    let annotations = list(&dashboard["annotations"]["list"]);
+    let queries: Vec<String> = targets
+        .chain(annotations)
+        .map(|query| query["expr"].as_str().expect("a query").to_owned())
+        .map(|query| query.replace("$run", ".*").replace("$__rate_interval", "1m"))
+        .collect();
+    assert!(queries.len() > 20 && queries.iter().all(|query| !query.contains('$')), "{queries:?}");
+    queries
+}
+
+/// Every expression of the alerts.
+fn alert_expressions() -> Vec<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/prometheus/alerts.yaml");
+    let checked =
+        Command::new("promtool").args(["check", "rules", path]).output().expect("promtool");
+    assert!(checked.status.success(), "{checked:?}");
+    let text = std::fs::read_to_string(path).expect("the alerts");
+    let expressions = text.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
+    expressions.map(str::to_owned).collect()
 }
