@@ -75,6 +75,11 @@ impl Measured {
     }
 }
 
+/// Returns the data of an arm that has measured nothing.
+pub fn no_data() -> SliceData {
+    SliceData::new()
+}
+
 /// Blocks of an arm that were not passed on yet.
 struct Pending {
     data: SliceData,

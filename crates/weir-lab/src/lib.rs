@@ -62,7 +62,7 @@ pub use arms::{PATCH, REVERT};
 pub use controlled::{changes_of, edited_text, rights_of};
 pub use error::{Blame, LabError};
 pub use event::Event;
-pub use feed::{Measured, MeasuredTimes};
+pub use feed::{Measured, MeasuredTimes, no_data};
 pub use first_answer::is_redirect;
 pub use generators::{FlowTarget, Generators, Threads};
 pub use observation::Observation;

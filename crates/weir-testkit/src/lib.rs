@@ -36,6 +36,8 @@ pub mod own_cases;
 #[cfg(feature = "weir")]
 pub mod program;
 #[cfg(feature = "weir")]
+pub mod prometheus;
+#[cfg(feature = "weir")]
 pub mod sandbox;
 #[cfg(feature = "weir")]
 pub mod schema;

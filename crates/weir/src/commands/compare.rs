@@ -53,7 +53,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         shortened.iter().for_each(|line| terminal::tell(&format!("weir: {line}\n")));
     }
     let options = Options { folder: run::folder(&args.lab, &read.study.name), ..options };
-    let reporter = Reporter::shown(args.lab.progress.word())?;
+    let reporter = Reporter::shown(&args.lab.progress)?;
     let summary = run::carry_out(&options, Some(&read), reporter)
         .map_err(|error| server::explained(error, &read.study, &options.folder))?;
     let shown = EndOutput {

@@ -119,7 +119,7 @@ fn finish_run(
     if args.lab.confirm {
         confirm::promise(args.lab.progress.is_quiet());
     }
-    let reporter = Reporter::shown(args.lab.progress.word())?;
+    let reporter = Reporter::shown(&args.lab.progress)?;
     let summary = carry_out(options, read, reporter)
         .map_err(|error| Failure::of_run(error, Some(&options.folder)))?;
     let confirm = args.lab.confirm.then_some(options);

@@ -5,7 +5,8 @@
 //! ```text
 //! weir-lab's events ─┐                          ┌─► lines   for people, on standard error
 //! the load's source ─┼─► Event ─► a thread ─────┼─► JSON Lines, for programs
-//! the analyst ───────┘    (nice 10)             └─► the live view
+//! the analyst ───────┘    (nice 10)             ├─► the live view
+//!                                               └─► metrics, for Prometheus
 //! ```
 //!
 //! Consumers only consume: they know no command, and the working code does not know them.
@@ -22,11 +23,12 @@ use rustix::process::setpriority_process;
 use serde::Serialize;
 use weir_model::progress::{LoadInterval, LoadState, Verdict};
 
-use crate::args::ProgressWord;
+use crate::args::{ProgressArgs, ProgressWord};
 use crate::failure::Failure;
 use crate::{signals, terminal};
 
 pub(crate) mod analyst;
+mod export;
 mod json;
 pub(crate) mod lines;
 pub(crate) mod phrases;
@@ -64,7 +66,6 @@ pub(crate) enum Event {
     /// Measurements of a flow of a load since the last such event, if a consumer wants to know. Intervals have the
     /// same figures for JSON Lines.
     #[serde(skip)]
-    #[expect(dead_code, reason = "consumers that export metrics follow")]
     Flow(Box<weir_lab::Measured>),
     /// Comparisons of the arms so far.
     Verdicts {
@@ -130,13 +131,22 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// Creates a reporter for the chosen display; `also` is a further consumer.
+    /// Creates a reporter for the chosen display and for metrics; `also` is a further consumer.
     ///
     /// # Errors
-    /// A file cannot be written, or there is no terminal for the live view.
+    /// A file cannot be written, there is no terminal for the live view, or metrics cannot be served.
     pub(crate) fn new(
-        word: &ProgressWord,
+        args: &ProgressArgs,
         also: Option<Box<dyn Consumer>>,
+        stays: bool,
+    ) -> Result<Reporter, Failure> {
+        let exporter = export::exporter(args)?;
+        Reporter::of(args.word(), also.into_iter().chain(exporter).collect(), stays)
+    }
+
+    fn of(
+        word: &ProgressWord,
+        mut consumers: Vec<Box<dyn Consumer>>,
         stays: bool,
     ) -> Result<Reporter, Failure> {
         let shown: Option<Box<dyn Consumer>> = match word {
@@ -158,19 +168,17 @@ impl Reporter {
                 return Err(Failure::input(message).hint("--progress lines"));
             }
         };
-        Ok(Reporter {
-            silent: shown.is_none().then(|| Lines::silent(stays)),
-            consumers: also.into_iter().chain(shown).collect(),
-            asked: signals::asked_flag()?,
-        })
+        let silent = shown.is_none().then(|| Lines::silent(stays));
+        consumers.extend(shown);
+        Ok(Reporter { silent, consumers, asked: signals::asked_flag()? })
     }
 
     /// Creates a reporter of a run or a search for the chosen display.
     ///
     /// # Errors
     /// Same as [`Reporter::new`].
-    pub(crate) fn shown(word: &ProgressWord) -> Result<Reporter, Failure> {
-        Reporter::new(word, None, false)
+    pub(crate) fn shown(args: &ProgressArgs) -> Result<Reporter, Failure> {
+        Reporter::new(args, None, false)
     }
 
     /// Creates a reporter that shows nothing, but answers SIGUSR1.
@@ -178,7 +186,7 @@ impl Reporter {
     /// # Errors
     /// Same as [`Reporter::new`].
     pub(crate) fn silent() -> Result<Reporter, Failure> {
-        Reporter::shown(&ProgressWord::Off)
+        Reporter::of(&ProgressWord::Off, Vec::new(), false)
     }
 
     /// Returns true if events are shown anywhere, beyond answers to SIGUSR1.

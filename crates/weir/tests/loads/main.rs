@@ -15,6 +15,7 @@ mod load_second_look;
 mod load_tls;
 mod load_tls_faults;
 mod load_tls_refused;
+mod metrics;
 mod origin;
 mod other_tools;
 mod progress;

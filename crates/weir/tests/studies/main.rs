@@ -5,6 +5,7 @@ mod capacity;
 mod capacity_refused;
 mod compare;
 mod history;
+mod metrics;
 mod notebook;
 mod report;
 mod run;

@@ -151,7 +151,7 @@ fn run_study(
         let mut read = planned.read.clone();
         read.study.budget = Some(budget);
         time::fit(&mut read.study, false)?;
-        let reporter = Reporter::shown(progress.word())?;
+        let reporter = Reporter::shown(progress)?;
         let begun = (!is_begun).then_some(&read);
         match run::carry_out(&options, begun, reporter) {
             Err(_) if is_stopped(&options) && !options.folder.join(HEADER_FILE).exists() => {

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &CapacityArgs) -> Result<ExitCode, Failure> {
 
 /// Returns the reporter for the chosen display of progress.
 fn reporter(args: &CapacityArgs) -> Result<Reporter, Failure> {
-    Reporter::shown(args.lab.progress.word())
+    Reporter::shown(&args.lab.progress)
 }
 
 /// Returns true if the target is meant as a URL, even a wrong one.

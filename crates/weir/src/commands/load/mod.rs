@@ -217,7 +217,7 @@ fn progress_of(
     let consumer = lines.map(|lines| -> Box<dyn Consumer> {
         Box::new(JsonLines::intervals(lines, Arc::clone(stop)))
     });
-    Reporter::new(args.progress.word(), consumer, stays)
+    Reporter::new(&args.progress, consumer, stays)
 }
 
 fn measure(

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use weir_lab::Measured;
 use weir_load::engine::{FlowTotals, Progress, TlsCounts};
 use weir_load::ledger::new_histogram;
-use weir_load::{Control, Errors, Outcome, Plan, Watch};
+use weir_load::{Control, Errors, Outcome, Plan, SliceData, Watch};
 use weir_model::load::{Arrivals, Lifetime};
 use weir_model::load_report::LoadReport;
 use weir_model::progress::{LoadInterval, LoadPhase, LoadState};
@@ -72,6 +72,10 @@ impl Source for Load<'_> {
     fn look(&mut self, asked: bool, tell: &mut dyn FnMut(Event)) {
         if self.told.is_none() {
             tell(begin_event(self.job));
+            for flow in &self.job.flows {
+                let (name, nothing) = (flow.name.clone(), SliceData::new());
+                tell(Event::Flow(Box::new(Measured::of(name, String::new(), 0.0, &nothing))));
+            }
         }
         if self.running.is_none() && self.control.started_at.load(Ordering::Relaxed) > 0 {
             self.running = Some((Instant::now(), self.sum(|progress| &progress.open)));
