@@ -1,5 +1,6 @@
 //! SHA-256 in the format of sha256sum(1).
 
+use std::io::{self, Read};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -19,6 +20,21 @@ pub fn sums<'a>(files: impl IntoIterator<Item = (&'a Path, &'a [u8])>) -> String
             format!("{hash}  {}\n", path.display())
         })
         .collect()
+}
+
+/// Returns the line for a file that may be large, such as a program.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn sum_of_file(path: &Path) -> io::Result<String> {
+    let mut file = weir_files::open_regular_through_links(path)?;
+    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(format!("{}  {}", digits(hasher), path.display())),
+            length => hasher.update(&buffer[..length]),
+        }
+    }
 }
 
 #[cfg(test)]

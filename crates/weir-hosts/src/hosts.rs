@@ -323,7 +323,8 @@ impl Hosts {
     pub fn program_of(&self, proxy: &ProxySpec) -> Result<Program, HostError> {
         if !proxy.is_started() {
             // Its program is on somebody else's host.
-            return Ok(Program { name: proxy.kind.name().to_owned(), version: String::new() });
+            let name = proxy.kind.name().to_owned();
+            return Ok(Program { name, version: String::new(), sum: String::new() });
         }
         let key = (proxy.kind, proxy.executable.clone());
         if let Some(known) = self.programs.borrow().get(&key) {

@@ -284,13 +284,16 @@ fn of_roles(study: &Study, roles: &CpuRoles, hosts: &Hosts, catalog: &Catalog) -
         .collect()
 }
 
-/// Returns the environment of the proxies' host, with the versions of the arms' programs.
+/// Returns the environment of the proxies' host, with the versions and sums of the arms' programs.
 fn with_versions(study: &Study, hosts: &Hosts) -> Result<Environment, LabError> {
     let mut environment = hosts.host(Role::Proxy).is.environment.clone();
     for arm in &study.arms {
         let program = hosts.program_of(study.proxy_of(arm))?;
         if !program.version.is_empty() {
             environment.versions.insert(program.name, program.version);
+        }
+        if !program.sum.is_empty() && !environment.program_sums.contains(&program.sum) {
+            environment.program_sums.push(program.sum);
         }
     }
     Ok(environment)

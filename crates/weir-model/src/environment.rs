@@ -26,6 +26,9 @@ pub struct Environment {
     pub sysctls: BTreeMap<String, String>,
     /// Programs that took part: name to the version they print.
     pub versions: BTreeMap<String, String>,
+    /// SHA-256 and path of each program that an arm runs, as sha256sum(1) prints them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub program_sums: Vec<String>,
     /// Privileges of the process: `root`, or `unprivileged`.
     pub privileges: String,
 }

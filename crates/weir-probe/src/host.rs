@@ -22,8 +22,8 @@ const SYSCTLS: &str = "\
     net.ipv4.tcp_slow_start_after_idle net.ipv4.tcp_syncookies net.ipv4.tcp_timestamps \
     net.ipv4.tcp_tw_reuse net.ipv4.tcp_wmem net.netfilter.nf_conntrack_max vm.swappiness";
 
-/// Describes this host. Unknown values stay empty: a lab must also run where little is visible. `versions` is left to
-/// the callers that run the programs.
+/// Describes this host. Unknown values stay empty: a lab must also run where little is visible. `versions` and
+/// `program_sums` are left to the callers that run the programs.
 pub fn environment() -> Environment {
     let cpuinfo = text("/proc/cpuinfo");
     let uname = rustix::system::uname();
@@ -41,6 +41,7 @@ pub fn environment() -> Environment {
         nofile: own_nofile(),
         sysctls: sysctls(),
         versions: BTreeMap::new(),
+        program_sums: Vec::new(),
         privileges: privileges().to_owned(),
     }
 }

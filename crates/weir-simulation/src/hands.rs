@@ -67,7 +67,7 @@ impl Hands for World {
     fn find_program(&mut self, wanted: FindProgram) -> Result<Program, Failure> {
         let name = wanted.kind.name().to_owned();
         let version = format!("{name}/simulated");
-        Ok(Program { name, version })
+        Ok(Program { name, version, sum: String::new() })
     }
 
     fn missing(&mut self, _: HostRequirements) -> Result<Missing, Failure> {

@@ -320,6 +320,8 @@ pub struct Program {
     pub name: String,
     /// Version as the program prints it.
     pub version: String,
+    /// SHA-256 of its file and its path, as sha256sum(1) prints them; empty if weir does not start it.
+    pub sum: String,
 }
 
 /// Request to make namespaces for a generator, an origin server, and each arm that is started later. Each arm is linked

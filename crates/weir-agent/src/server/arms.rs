@@ -32,6 +32,7 @@ use crate::message::{
     LinkFigures, LinkJob, LinkListener, Log, MakeCertificates, Missing, NetworksJob, OnceJob,
     OriginJob, OriginListener, Program, PutBack, Renew, Restore, Rows, SampleJob, Settle, WatchJob,
 };
+use crate::sha256::sum_of_file;
 use weir_probe::waits::Listens;
 
 /// Everything that was started on one host.
@@ -305,12 +306,14 @@ impl Hands for Bench {
 
     fn find_program(&mut self, wanted: FindProgram) -> Result<Program, Failure> {
         let kind = wanted.kind;
-        let version = if kind.is_started() {
-            weir_proxies::find(kind, wanted.executable.as_deref())?.version().to_owned()
-        } else {
-            String::new()
-        };
-        Ok(Program { name: kind.name().to_owned(), version })
+        let name = kind.name().to_owned();
+        if !kind.is_started() {
+            return Ok(Program { name, version: String::new(), sum: String::new() });
+        }
+        let proxy = weir_proxies::find(kind, wanted.executable.as_deref())?;
+        // A program that may be run and not read has none.
+        let sum = sum_of_file(proxy.program()).unwrap_or_default();
+        Ok(Program { name, version: proxy.version().to_owned(), sum })
     }
 
     fn missing(&mut self, wanted: HostRequirements) -> Result<Missing, Failure> {

@@ -195,7 +195,8 @@ fn files(folder: &FolderContent) -> Vec<Block> {
     let mut blocks = vec![section("files", "Files"), Block::Table(table)];
     if !folder.sums.is_empty() {
         blocks.push(Block::Fold(Fold {
-            summary: "SHA-256 of the plan and the measurements".to_owned(),
+            summary: "SHA-256 of plan, measurements, proxies' programs and the loads' files"
+                .to_owned(),
             unusable: false,
             blocks: vec![Block::Code(Code { language: "", text: folder.sums.clone() })],
         }));

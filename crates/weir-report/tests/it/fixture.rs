@@ -170,6 +170,7 @@ fn environment() -> Environment {
             ("net.ipv4.tcp_tw_reuse", "2"),
         ]),
         versions: settings(&[("nginx", "nginx/1.26.3"), ("weir", "0.1.0 (d878f56)")]),
+        program_sums: Vec::new(),
         privileges: "unprivileged".to_owned(),
     }
 }

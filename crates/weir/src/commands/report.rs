@@ -22,6 +22,8 @@ use crate::terminal;
 pub(crate) const RUNS: &str = "runs";
 /// Name of the page by which a run folder explains itself.
 const README: &str = "README.md";
+/// Name of the file in a run folder with sums of the files that the loads name.
+const LOAD_SUMS: &str = "loads.sha256";
 /// Name and version of the JSON output's format.
 pub(crate) const FORMAT: &str = "weir-findings/2";
 
@@ -200,6 +202,10 @@ fn describe_folder(run: &Run) -> Result<FolderContent, Failure> {
         let bytes = weir_files::read(&path).map_err(|error| cannot_read(&path, &error))?;
         sums += &weir_agent::sums([(Path::new(name), &*bytes)]);
     }
+    sums.extend(run.header.environment.program_sums.iter().map(|sum| format!("{sum}\n")));
+    // Files that the loads name; most runs have none.
+    let of_loads = weir_files::read_text(&run.dir.join(LOAD_SUMS)).unwrap_or_default();
+    sums += &String::from_utf8_lossy(&of_loads);
     // Notes that cannot be read are named by `weir runs`.
     let note = read_notes(&run.dir).map_or_else(|_| String::new(), |notes| notes.note);
     Ok(FolderContent { files, sums, note })

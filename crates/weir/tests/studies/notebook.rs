@@ -60,6 +60,7 @@ fn a_real_run_is_listed_tagged_found_and_explains_itself() {
         "weir run study.yaml",
         "| records.jsonl | every measurement, a JSON record on each line |",
         version.expect("a version"),
+        "/nginx\n",
     ]);
     page.has_none(&["S3CRET"]);
 }
