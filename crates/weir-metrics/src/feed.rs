@@ -76,11 +76,7 @@ impl Feed {
                 self.begin_run(folder);
                 self.phase("starting");
             }
-            Event::ArmReady { arm, .. } => {
-                if !self.arms.contains(arm) {
-                    self.arms.push(arm.clone());
-                }
-            }
+            Event::ArmReady { arm, .. } if !self.arms.contains(arm) => self.arms.push(arm.clone()),
             Event::Measured(measured) => self.measured(measured),
             Event::Sampled { host, rows } => self.sampled(host, rows),
             Event::Block { loads, done, of, .. } => {

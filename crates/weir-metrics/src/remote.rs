@@ -275,7 +275,7 @@ impl Sending {
             PATIENCE,
             Limited::new(response.into_body(), LONGEST_ANSWER).collect(),
         );
-        let body = body.await.ok().and_then(Result::ok).map(|body| body.to_bytes());
+        let body = body.await.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes);
         let said = String::from_utf8_lossy(&body.unwrap_or_default()).trim().to_owned();
         let error = format!("{status}: {said}");
         if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {

@@ -168,15 +168,20 @@ impl Store {
     }
 }
 
+/// Returns the begin of a text, at most [`LONGEST_LABEL`] bytes.
+fn shorten(text: &str) -> String {
+    let mut end = text.len().min(LONGEST_LABEL);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
 fn owned(labels: &[(&'static str, &str)]) -> Labels {
-    let shortened = |text: &str| {
-        let end = text.floor_char_boundary(text.len().min(LONGEST_LABEL));
-        text[..end].to_owned()
-    };
     labels
         .iter()
         .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| (*name, shortened(value)))
+        .map(|(name, value)| (*name, shorten(value)))
         .collect()
 }
 

@@ -31,7 +31,9 @@ pub fn predict(earlier: &[f64], new: f64, confidence: f64) -> Option<Prediction>
     let squares: f64 = earlier.iter().map(|value| (value - mean).powi(2)).sum();
     let sd = (squares / (n - 1.0)).sqrt();
     let error = sd * (1.0 + 1.0 / n).sqrt();
-    if !(error.is_finite() && error > 0.0 && new.is_finite()) {
+    // The mean of equal values is off by what their sum is rounded by.
+    let rounding = n * f64::EPSILON * mean.abs();
+    if !(error.is_finite() && error > rounding && new.is_finite()) {
         return None;
     }
     let freedom = earlier.len() as u32 - 1;
@@ -68,6 +70,11 @@ mod tests {
     fn too_little_gives_no_prediction() {
         assert_eq!(predict(&[1.0, 2.0, 3.0, 4.0], 2.0, 0.95), None);
         assert_eq!(predict(&[1.0; 9], 2.0, 0.95), None);
+        let mut rng = SplitMix64::new(7);
+        for _ in 0..1000 {
+            let equal = [(20_000.0 * rng.unit()).ln(); 7];
+            assert_eq!(predict(&equal, 2.0, 0.95), None, "{equal:?}");
+        }
         assert_eq!(predict(&[1.0, 2.0, 3.0, 4.0, 5.0], f64::NAN, 0.95), None);
     }
 
