@@ -1,9 +1,12 @@
-//! A report as one self-contained HTML file: styles, charts and a few lines of script are embedded, fonts are the
-//! system's. A Content-Security-Policy in its head forbids every load, so the file cannot make requests even if a
-//! reference slipped through.
+//! A report as one self-contained HTML file: styles, charts and a script are embedded, fonts are the system's. The script
+//! adds tools to charts, and nothing is missing without it. A Content-Security-Policy in its head forbids every load, so
+//! the file cannot make requests even if a reference slipped through, and every script but this one, by its hash.
 
 use std::fmt::Write;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
 use weir_model::record::Validity;
 
 use super::svg::{self, Escaped, Width};
@@ -15,6 +18,8 @@ use crate::tree::{
 use crate::words;
 
 const OUTPUT: Outputs = Outputs::HTML;
+/// Script of the page, made from `crates/weir-ui/web/src/file.ts`.
+const SCRIPT: &str = include_str!("../../../weir-ui/web/dist/report.js");
 /// Number of columns above which a table of pairs is set in smaller type.
 const MANY: usize = 8;
 
@@ -26,8 +31,7 @@ pub(crate) fn html(document: &Document) -> String {
     page.end_section();
     let footer = Escaped(&document.footer);
     page.put(format_args!("<footer>{footer}</footer>\n</main>\n"));
-    let script = include_str!("../../templates/script.js");
-    page.put(format_args!("<script>\n{script}</script>\n</body>\n</html>\n"));
+    page.put(format_args!("<script>{SCRIPT}</script>\n</body>\n</html>\n"));
     page.out
 }
 
@@ -53,12 +57,13 @@ impl Page {
     fn head(&mut self, document: &Document) {
         let (title, source) = (Escaped(&document.title), Escaped(&document.source));
         let style = include_str!("../../templates/style.css");
+        let script_hash = STANDARD.encode(Sha256::digest(SCRIPT));
         sections(&mut self.contents, &document.blocks);
         self.put(format_args!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-             style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
+             style-src 'unsafe-inline'; script-src 'sha256-{script_hash}'\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <title>{title} · weir report</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n<header>\n\
              <p class=\"eyebrow\">weir report · {source}</p>\n<h1>{title}</h1>\n"

@@ -2,8 +2,9 @@
 //!
 //! The report is shown in a frame of exactly the requested width, because a window cannot be made as narrow as a phone.
 //! A script appended to the report ([`PROBE`]) examines the page from inside and posts its findings to the page around
-//! it, whose document Chromium prints. The report keeps its Content-Security-Policy, so an attempt to load anything
-//! would produce a message on the console, which counts as a fault too.
+//! it, whose document Chromium prints. The report keeps its Content-Security-Policy, which is widened for this script
+//! alone: an attempt to load anything, or to run anything else, would produce a message on the console, which counts as a
+//! fault too.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ use weir_report::html;
 use crate::{capacity, extreme, fixture};
 
 const PROBE: &str = include_str!("browser.js");
+/// Script that uses the tools of a chart.
+const TOOLS: &str = include_str!("tools.js");
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Timeout for one page. It takes a second or two, and longer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -73,9 +76,24 @@ fn chromium() -> PathBuf {
 }
 
 fn look(page: &str, width: u32, scheme: Scheme) -> PageFacts {
+    let (dom, log) = show(page, width, scheme, PROBE);
+    let mut facts = read(&dom, &log);
+    let console =
+        log.lines().filter(|line| line.contains("CONSOLE")).map(|line| format!("console: {line}"));
+    facts.faults.extend(console);
+    facts
+}
+
+/// Shows a page with a script of the test's, and returns the document around it and the log of the browser.
+fn show(page: &str, width: u32, scheme: Scheme, probe: &str) -> (String, String) {
     let folder = Folder::new();
-    let probed = page.replacen("</body>", &format!("<script>{PROBE}</script></body>"), 1);
-    assert_ne!(probed, page, "the page has no end of body for the probe");
+    let script = format!("<script nonce=\"probe\">{probe}</script></body>");
+    let probed = page.replacen("</body>", &script, 1).replacen(
+        "script-src ",
+        "script-src 'nonce-probe' ",
+        1,
+    );
+    assert!(probed.contains(&script), "the page has no end of body for the probe");
     fs::write(folder.path("report.html"), probed).unwrap();
     fs::write(folder.path("around.html"), around(width)).unwrap();
     let (dom, log) = (folder.path("dom"), folder.path("log"));
@@ -90,11 +108,7 @@ fn look(page: &str, width: u32, scheme: Scheme) -> PageFacts {
         .stderr(File::create(&log).unwrap());
     finish(command.spawn().unwrap());
     let log = String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
-    let mut facts = read(&fs::read_to_string(dom).unwrap(), &log);
-    let console =
-        log.lines().filter(|line| line.contains("CONSOLE")).map(|line| format!("console: {line}"));
-    facts.faults.extend(console);
-    facts
+    (fs::read_to_string(dom).unwrap(), log)
 }
 
 /// Returns the page around the report. It follows the user's colour scheme, because the frame would always be light
@@ -122,10 +136,16 @@ fn finish(mut browser: Child) {
     }
 }
 
-fn read(dom: &str, log: &str) -> PageFacts {
+/// Returns what the probe posted.
+fn posted<'d>(dom: &'d str, log: &str) -> &'d str {
     let (_, text) = dom.split_once("<pre id=\"seen\">").unwrap_or_default();
     let (text, _) = text.split_once("</pre>").unwrap_or_default();
     assert!(!text.is_empty(), "the probe said nothing; Chromium said {log}");
+    text
+}
+
+fn read(dom: &str, log: &str) -> PageFacts {
+    let text = posted(dom, log);
     let mut facts = PageFacts::default();
     for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
         match key {
@@ -219,6 +239,27 @@ fn a_browser_shows_forty_arms_with_long_names() {
         let facts = look(&page, width, Scheme::Light);
         assert!(facts.faults.is_empty(), "{width}: {:#?}", facts.faults);
     }
+}
+
+#[test]
+fn a_browser_zooms_charts_shows_values_and_hides_arms() {
+    let page = html(&fixture::run().input());
+    for width in [DESKTOP, PHONE] {
+        let (dom, log) = show(&page, width, Scheme::Light, TOOLS);
+        assert!(!log.contains("CONSOLE"), "{log}");
+        insta::assert_snapshot!(format!("tools_{width}"), posted(&dom, &log));
+    }
+}
+
+/// Checks that nothing is missing where scripts are refused, and that a script which is not ours is.
+#[test]
+fn a_browser_refuses_other_scripts_and_the_report_is_whole_without() {
+    let page = html(&fixture::run().input());
+    let changed = page.replacen("<script>", "<script>/* changed */", 1);
+    let facts = look(&changed, DESKTOP, Scheme::Light);
+    let [fault] = facts.faults.as_slice() else { panic!("{:#?}", facts.faults) };
+    assert!(fault.starts_with("console: ") && fault.contains("script-src"), "{fault}");
+    assert_eq!(facts.charts, 12 + 32);
 }
 
 fn chart(inside: &str) -> String {

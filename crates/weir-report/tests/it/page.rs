@@ -21,6 +21,18 @@ fn the_page_is_well_formed_and_loads_nothing() {
 }
 
 #[test]
+fn a_report_of_a_hundred_cells_is_below_five_megabytes() {
+    let mut run = fixture::run();
+    let load = run.findings.loads[0].clone();
+    run.findings.loads = vec![load; 13];
+    let cells: usize = run.findings.loads.iter().map(|load| load.arms.len()).sum();
+    let page = html(&run.input());
+    assert!(cells >= 100, "{cells}");
+    assert!(page.len() < 5_000_000, "{} bytes", page.len());
+    assert!(page.matches("class=\"plot\"").count() >= 2 * 13, "charts of every load");
+}
+
+#[test]
 fn everything_that_was_asked_for_is_there() {
     let run = fixture::run();
     // No-break spaces are for the eye.

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { read, readText } from "./api.ts";
 import { Failed, useAnswer, Waiting } from "./answer.tsx";
-import { bringForward } from "./report.ts";
+import { addTools } from "./report.ts";
 
 /** Markup of weir's own renderer, in which names are escaped. Scripts in it would not run: the page's policy forbids them. */
 export function Fragment({ title, path }: { title: string; path: string }) {
@@ -12,7 +12,7 @@ export function Fragment({ title, path }: { title: string; path: string }) {
     if (place.current && value !== undefined) {
       place.current.innerHTML = value;
       keepAddress(place.current);
-      bringForward(place.current);
+      addTools(place.current);
     }
   }, [value]);
   if (error) {

@@ -64,7 +64,22 @@ async function startByKeyboard() {
   await tabTo(page, "link", "Open the report");
   await page.keyboard.press("Enter");
   await page.locator(".answer").waitFor();
+  await readChartByKeyboard(page);
   await compareByKeyboard(page);
+}
+
+/** Reads values of a report's chart, and zooms it. */
+async function readChartByKeyboard(page) {
+  const figure = page.locator("figure.lines").first();
+  await figure.getByRole("slider", { name: "Values at" }).focus();
+  for (let step = 0; step < 5; step += 1) {
+    await page.keyboard.press("PageUp");
+  }
+  await figure.getByText(/^\d[\d.]* [mµ]?s$/).first().waitFor();
+  await figure.getByRole("button", { name: "Zoom in" }).focus();
+  await page.keyboard.press("Enter");
+  await figure.locator("svg.wide.zoomed").waitFor();
+  await figure.screenshot({ path: `${pictures}/report-chart.png` });
 }
 
 /** Types an unknown parameter, reads the error, takes the one that is offered. */

@@ -14,8 +14,8 @@ use weir_testkit::sandbox::{self, Sandbox};
 /// Time that a browser may take for all of its steps.
 const BROWSING: Duration = Duration::from_secs(400);
 /// Pictures that docs/ui.md shows.
-const DOCUMENTED: [&str; 3] =
-    ["ui-working.png", "ui-studies-desktop-light.png", "ui-run-phone-dark.png"];
+const DOCUMENTED: [&str; 4] =
+    ["ui-working.png", "ui-studies-desktop-light.png", "ui-run-phone-dark.png", "report-chart.png"];
 const OPEN: &str = "- {name: open, rate: 500, connections: 4, duration: 8s}";
 
 /// A server, and the URL that it printed.
@@ -243,7 +243,7 @@ fn the_page_in_the_program_is_made_of_its_sources() {
         let ended = Running::start(node.args(words).current_dir(&web)).end();
         assert_eq!(ended.code, Some(0), "{words:?}: {}{}", ended.stdout, ended.stderr);
     }
-    for name in ["index.html", "weir.css", "weir.js"] {
+    for name in ["index.html", "report.js", "weir.css", "weir.js"] {
         let read = |folder: &Path| std::fs::read_to_string(folder.join(name)).unwrap();
         let is_same = read(made.path()) == read(&web.join("dist"));
         assert!(

@@ -136,6 +136,23 @@ impl Canvas {
         ));
     }
 
+    /// Draws an unseen rectangle that tells the script of the page where the plot is, and what its axes are.
+    pub(super) fn plot(
+        &mut self,
+        (x, y): (f64, f64),
+        (width, height): (f64, f64),
+        axes: [&str; 2],
+    ) {
+        let [across, upward] = axes;
+        self.put(format_args!(
+            "<rect class=\"plot\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" data-x=\"{across}\" data-y=\"{upward}\"/>",
+            Px(x),
+            Px(y),
+            Px(width),
+            Px(height)
+        ));
+    }
+
     pub(super) fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",

@@ -77,6 +77,12 @@ impl Chart {
             Axis::Nines => Scale::log((1.0, plot.extent.right.clamp(10.0, 1e9)), plot_x),
             Axis::Rate => Scale::linear((0.0, top(&rates(plot, width))), plot_x),
         };
+        let across = match plot.axis {
+            Axis::Nines => format!("nines {}", x.described()),
+            Axis::Rate => format!("rate {}", x.described()),
+        };
+        let (corner, size) = ((plot_x.0, plot_y.1), (plot_x.1 - plot_x.0, plot_y.0 - plot_y.1));
+        canvas.plot(corner, size, [&across, &format!("time {}", scale_y.described())]);
         Chart { canvas, width, plot_x, plot_y, labels, x, y: scale_y }
     }
 

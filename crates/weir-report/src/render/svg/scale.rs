@@ -24,6 +24,16 @@ impl Scale {
         Scale { log: true, from: (low.ln(), high.ln()), to }
     }
 
+    /// Describes the axis for the script of the page: `log` or `linear`, and the values of its ends.
+    pub(super) fn described(&self) -> String {
+        let (low, high) = self.from;
+        if self.log {
+            format!("log {:.6e} {:.6e}", low.exp(), high.exp())
+        } else {
+            format!("linear {low:.6e} {high:.6e}")
+        }
+    }
+
     /// Returns the pixel of a value. Values beyond the domain are placed at its ends.
     pub(super) fn at(&self, value: f64) -> f64 {
         let value = if self.log { value.max(0.0).ln() } else { value };
