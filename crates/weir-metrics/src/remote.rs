@@ -18,6 +18,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::sync::oneshot;
 
+use crate::backfill::Moment;
 use crate::feed::{SharedStore, locked};
 use crate::write_messages::{Change, Encoded, encode};
 
@@ -35,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// Longest time that the end of weir waits for a receiver.
 const FLUSH: Duration = Duration::from_secs(10);
+/// Time without progress after which a past run is given up.
+const STANDSTILL: Duration = Duration::from_secs(30);
 /// Longest answer that is read, bytes.
 const LONGEST_ANSWER: usize = 4096;
 /// Nice value of the thread: measurements come first.
@@ -85,6 +88,12 @@ struct Queue {
     delivery: Delivery,
 }
 
+impl Queue {
+    fn count_left(&mut self) {
+        self.delivery.left = self.batches.iter().map(|batch| batch.samples).sum();
+    }
+}
+
 /// Sends the series of a store until it is ended.
 pub struct RemoteWrite {
     queue: Arc<Mutex<Queue>>,
@@ -102,12 +111,7 @@ impl RemoteWrite {
             tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let queue = Arc::new(Mutex::new(Queue::default()));
         let (stop, stopped) = oneshot::channel();
-        let sending = Sending {
-            url,
-            version,
-            queue: Arc::clone(&queue),
-            client: Client::builder(TokioExecutor::new()).build_http(),
-        };
+        let sending = Sending::to(url, version, Arc::clone(&queue));
         let thread =
             std::thread::Builder::new().name("weir-remote-write".to_owned()).spawn(move || {
                 let _ = rustix::process::setpriority_process(None, POLITE);
@@ -142,6 +146,37 @@ fn locked_queue(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Sends the moments of a past run, in order. Gives up when nothing was taken for 30 s.
+///
+/// # Errors
+/// The kernel has no descriptors left.
+pub fn deliver(url: Uri, version: Version, moments: Vec<Moment>) -> std::io::Result<Delivery> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let mut queue = Queue::default();
+    for Moment { at_ms, changes } in moments {
+        queue.batches.extend(changes.chunks(BATCH).map(|part| Batch {
+            at_ms,
+            changes: part.to_vec(),
+            samples: part.len() as u64,
+        }));
+    }
+    let queue = Arc::new(Mutex::new(queue));
+    let mut sending = Sending::to(url, version, Arc::clone(&queue));
+    runtime.block_on(async {
+        loop {
+            let before = locked_queue(&queue).batches.len();
+            let sent = tokio::time::timeout(STANDSTILL, sending.send_all(true)).await;
+            if sent.is_ok() || locked_queue(&queue).batches.len() == before {
+                return;
+            }
+        }
+    });
+    let mut queue = locked_queue(&queue);
+    queue.count_left();
+    Ok(queue.delivery.clone())
+}
+
 /// Outcome of a request.
 enum Answer {
     Taken,
@@ -161,6 +196,11 @@ struct Sending {
 }
 
 impl Sending {
+    fn to(url: Uri, version: Version, queue: Arc<Mutex<Queue>>) -> Sending {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Sending { url, version, queue, client }
+    }
+
     async fn run(mut self, store: &SharedStore, mut stopped: oneshot::Receiver<()>) {
         let queue = Arc::clone(&self.queue);
         let collecting = async {
@@ -178,8 +218,7 @@ impl Sending {
         }
         collect(&queue, store, true);
         let _ = tokio::time::timeout(FLUSH, self.send_all(true)).await;
-        let mut queue = locked_queue(&queue);
-        queue.delivery.left = queue.batches.iter().map(|batch| batch.samples).sum();
+        locked_queue(&queue).count_left();
     }
 
     /// Sends batches as they come; with `is_last` until there are none.

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use weir_model::record::Phase;
 use weir_record::Run;
-use weir_testkit::program::{Running, within};
+use weir_testkit::program::{HasAll, Running, within};
 use weir_testkit::prometheus::{Prometheus, free_address};
 use weir_testkit::sandbox::Sandbox;
 
@@ -103,6 +103,60 @@ fn prometheus_counts_what_the_run_folder_has() {
             prometheus.results_at_last(&expression);
         }
     }
+}
+
+#[test]
+fn a_past_run_is_filled_in_by_promtool_and_by_remote_write() {
+    let sandbox = Sandbox::new();
+    sandbox.write("study.yaml", STUDY);
+    sandbox.call("run study.yaml --out run --quiet").with_code(0);
+    let run = Run::read(&sandbox.path("run")).expect("a run");
+    let mut prometheus = [(); 3].map(|()| Prometheus::start(free_address(), false));
+    sandbox.call("metrics run -o run.om").with_code(0);
+    let mut promtool = Command::new("promtool");
+    promtool.args(["tsdb", "create-blocks-from", "openmetrics"]).arg(sandbox.path("run.om"));
+    let made = promtool.arg(prometheus[0].data()).output().expect("promtool");
+    assert!(made.status.success(), "{made:?}");
+    prometheus[0].restart();
+    for (version, receiver) in [(1, &prometheus[1]), (2, &prometheus[2])] {
+        let url = format!("http://{}/api/v1/write", receiver.address());
+        let line = format!("metrics run --remote-write {url} --remote-write-version {version}");
+        sandbox.call(&line).with_code(0).says(&["samples were delivered"]);
+    }
+    for prometheus in &prometheus {
+        for arm in ["baseline", "keeps-origin"] {
+            let labels = format!("run=\"run\",study=\"tried\",arm=\"{arm}\",phase=\"measurement\"");
+            let most = |name: &str| {
+                let query = format!("max_over_time({name}{{{labels}}}[1h])");
+                prometheus.number(&query).unwrap_or_else(|| panic!("{query}"))
+            };
+            let [due, completed, blocks] = recorded(&run, arm);
+            assert_eq!(most("weir_requests_due_total"), due as f64);
+            assert_eq!(most("weir_requests_completed_total"), completed as f64);
+            assert_eq!(most("weir_blocks_total"), blocks as f64);
+            let buckets =
+                format!("max_over_time(weir_request_duration_seconds_bucket{{{labels}}}[1h])");
+            let query = format!("histogram_quantile(0.99, {buckets})");
+            let of_folder = p99(&run, arm);
+            let quantile = prometheus.number(&query).expect("a quantile");
+            within(quantile, of_folder / 1.68..of_folder * 1.68);
+        }
+        let query = "count(max_over_time(node_cpu_seconds_total[1h]))";
+        within(prometheus.number(query).expect("samples"), 6.0..);
+    }
+    // The time stamps are the run's: before its end and not before its begin.
+    let text = std::fs::read_to_string(sandbox.path("run.om")).expect("a file");
+    let begun: jiff::Timestamp = run.header.started_at.parse().expect("a time");
+    let times = text.lines().filter(|line| line.starts_with("weir_blocks_total{"));
+    let times: Vec<f64> = times
+        .map(|line| line.rsplit(' ').next().expect("a time").parse().expect("a time"))
+        .collect();
+    let begun_s = begun.as_millisecond() as f64 / 1e3;
+    assert!(times.iter().all(|at| (begun_s..begun_s + 120.0).contains(at)), "{times:?}");
+    assert!(times.iter().any(|at| *at > begun_s + 3.0), "{times:?}");
+    let refused = format!("metrics run --remote-write http://{}/write", free_address());
+    let ended = sandbox.call(&refused).with_code(1);
+    ended.stderr.has_all(&["samples were not delivered", "Connection refused"]);
 }
 
 /// Every query of the dashboard, with its variables filled in.
