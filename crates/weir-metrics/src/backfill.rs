@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use weir_lab::Measured;
 use weir_model::load_report::StatusCount;
-use weir_model::record::{PartRecord, Record, TrialRecord, Validity};
+use weir_model::record::{PartRecord, Record, SliceRecord, TrialRecord, Validity};
 use weir_model::sample::SampleRow;
 use weir_record::Run;
 
@@ -25,7 +25,7 @@ pub struct Moment {
     pub(crate) changes: Vec<Change>,
 }
 
-/// What a run folder has of a moment.
+/// Data of a run folder about a moment.
 enum Entry<'r> {
     Trial(&'r TrialRecord),
     Samples(&'r str, Vec<SampleRow>),
@@ -81,10 +81,10 @@ fn trials(run: &Run) -> Vec<(i64, Entry<'_>)> {
                 (part.session, part.phase, &part.load) == (trial.session, trial.phase, &trial.load)
                     && blocks.contains(&trial.block)
             });
-            let known = part.and_then(|part| part.samples_at_ns);
+            let offset = part.and_then(|part| part.samples_at_ns);
             let guessed = *offsets.entry((trial.session, &trial.load)).or_insert(latest);
             let end = trial.slices.last().map_or(0, |slice| slice.start_ns + slice.measured_ns);
-            let at_ns = (end as i64).saturating_add(known.unwrap_or(guessed));
+            let at_ns = (end as i64).saturating_add(offset.unwrap_or(guessed));
             latest = latest.max(at_ns);
             (at_ns / NS_PER_MS, Entry::Trial(trial))
         })
@@ -101,11 +101,12 @@ fn sampled(run: &Run) -> Vec<(i64, Entry<'_>)> {
     rows.into_iter().map(|((at_ms, host), rows)| (at_ms, Entry::Samples(host, rows))).collect()
 }
 
+fn sum(trial: &TrialRecord, count: fn(&SliceRecord) -> u64) -> u64 {
+    trial.slices.iter().map(count).sum()
+}
+
 /// Makes figures from the record of a trial and its histograms.
 fn measured(run: &Run, trial: &TrialRecord) -> Measured {
-    let sum = |count: fn(&weir_model::record::SliceRecord) -> u64| -> u64 {
-        trial.slices.iter().map(count).sum()
-    };
     let mut data = weir_lab::no_data();
     let histograms = &mut data.histograms;
     // In a closed loop the service time is the response time, and not kept.
@@ -120,15 +121,15 @@ fn measured(run: &Run, trial: &TrialRecord) -> Measured {
             times.saturating_record_n(*value, *count);
         }
     }
-    let seconds = sum(|slice| slice.measured_ns) as f64 / 1e9;
+    let seconds = sum(trial, |slice| slice.measured_ns) as f64 / 1e9;
     let mut measured = Measured::of(trial.load.clone(), trial.arm.clone(), seconds, &data);
     let interval = &mut measured.interval;
-    interval.due = sum(|slice| slice.due);
-    interval.offered = sum(|slice| slice.offered);
-    interval.completed = sum(|slice| slice.completed);
-    interval.queued = sum(|slice| slice.queued);
-    interval.dropped = sum(|slice| slice.dropped);
-    interval.received_bytes = sum(|slice| slice.received_bytes);
+    interval.due = sum(trial, |slice| slice.due);
+    interval.offered = sum(trial, |slice| slice.offered);
+    interval.completed = sum(trial, |slice| slice.completed);
+    interval.queued = sum(trial, |slice| slice.queued);
+    interval.dropped = sum(trial, |slice| slice.dropped);
+    interval.received_bytes = sum(trial, |slice| slice.received_bytes);
     interval.never_ended = trial.censored.in_flight + trial.censored.queued;
     interval.errors.clone_from(&trial.errors);
     interval.statuses = (0..)

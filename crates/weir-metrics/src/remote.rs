@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use axum::http::{Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Collected, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -52,7 +52,7 @@ pub enum Version {
     V2,
 }
 
-/// What was delivered.
+/// Numbers of samples that a receiver got, and did not get.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Delivery {
     /// Samples that the receiver took.
@@ -63,7 +63,7 @@ pub struct Delivery {
     pub refused: u64,
     /// Samples that were not delivered when the time was up.
     pub left: u64,
-    /// What the receiver said or did last when a request failed.
+    /// Reason why the last failed request failed.
     pub last_error: String,
 }
 
@@ -182,7 +182,7 @@ enum Answer {
     Taken,
     /// The receiver does not know the version.
     OtherVersion,
-    /// To be sent again, not before this time if the receiver says one.
+    /// Failure for now: the wait that the receiver asks for, and the reason.
     Later(Option<Duration>, String),
     /// Never taken.
     Refused(String),
@@ -314,9 +314,9 @@ impl Sending {
             PATIENCE,
             Limited::new(response.into_body(), LONGEST_ANSWER).collect(),
         );
-        let body = body.await.ok().and_then(Result::ok).map(|body| body.to_bytes());
-        let said = String::from_utf8_lossy(&body.unwrap_or_default()).trim().to_owned();
-        let error = format!("{status}: {said}");
+        let received = body.await.ok().and_then(Result::ok).map(Collected::to_bytes);
+        let message = String::from_utf8_lossy(&received.unwrap_or_default()).trim().to_owned();
+        let error = format!("{status}: {message}");
         if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
             Answer::Later(wait.map(Duration::from_secs), error)
         } else {
