@@ -29,7 +29,7 @@ pub struct MeasuredTimes {
     pub dispatch_lag: Histogram<u64>,
 }
 
-/// Measurements of one arm since the previous event of the same load, arm and phase.
+/// Figures of one arm since the previous event of the same load, arm and phase.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
     /// Name of the load; of `weir load`, the name of the flow.
@@ -112,9 +112,10 @@ impl Feed {
         pending.blocks += 1;
         pending.rate_intended = trial.rate_intended;
         for reason in &trial.validity {
-            let mut earlier = pending.reasons.iter();
-            if earlier
-                .all(|known| (known.rule(), &known.subject) != (reason.rule(), &reason.subject))
+            if pending
+                .reasons
+                .iter()
+                .all(|other| (other.rule(), &other.subject) != (reason.rule(), &reason.subject))
             {
                 pending.reasons.push(reason.clone());
             }

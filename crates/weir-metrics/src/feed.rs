@@ -1,4 +1,4 @@
-//! From what a load or a run tells to the store.
+//! Conversion of events of a load or a run to series of the store.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -185,15 +185,19 @@ pub(crate) fn put_measured(store: &mut Store, measured: &Measured) {
     for (name, count) in counts(measured) {
         store.add(name, &labels, count);
     }
-    let with = |name, value| [labels[0], labels[1], labels[2], (name, value)];
+    let [load, arm, in_phase] = labels;
     for (class, name) in (1..).zip(CLASSES) {
         let statuses = measured.interval.statuses.iter();
         let of_class = statuses.filter(|all| usize::from(all.status) / 100 == class);
         let count: u64 = of_class.map(|status| status.count).sum();
-        store.add("weir_responses", &with("code_class", name), count as f64);
+        store.add("weir_responses", &[load, arm, in_phase, ("code_class", name)], count as f64);
     }
     for error in &measured.interval.errors {
-        store.add("weir_errors", &with("kind", error.kind.name()), error.count as f64);
+        store.add(
+            "weir_errors",
+            &[load, arm, in_phase, ("kind", error.kind.name())],
+            error.count as f64,
+        );
     }
     let times = &measured.times;
     store.observe("weir_request_duration_seconds", &labels, &times.response);
@@ -230,13 +234,13 @@ fn put_verdict(store: &mut Store, verdict: &Verdict) {
         ("arm", &verdict.arm),
         ("against", &verdict.against),
     ];
-    let with = |name, value| [labels[0], labels[1], labels[2], labels[3], (name, value)];
+    let [load, metric, arm, against] = labels;
     store.clear("weir_verdict", &labels);
-    store.set("weir_verdict", &with("verdict", &*verdict.verdict), 1.0);
+    store.set("weir_verdict", &[load, metric, arm, against, ("verdict", &*verdict.verdict)], 1.0);
     let (lower, upper) = verdict.interval.unzip();
     for (bound, value) in [("estimate", verdict.ratio), ("lower", lower), ("upper", upper)] {
         if let Some(value) = value {
-            store.set("weir_verdict_ratio", &with("bound", bound), value);
+            store.set("weir_verdict_ratio", &[load, metric, arm, against, ("bound", bound)], value);
         }
     }
 }

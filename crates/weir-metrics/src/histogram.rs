@@ -60,13 +60,13 @@ impl Distribution {
     /// Adds the values of a histogram of nanoseconds. Each counts as the upper end of its bucket, which is at most
     /// 0.1 % higher.
     pub fn add(&mut self, times: &Histogram<u64>) {
-        let bounds = bounds();
+        let ends = bounds();
         for bucket in times.iter_recorded() {
             let (value, count) = (bucket.value_iterated_to(), bucket.count_at_value());
             let seconds = value as f64 / 1e9;
             self.count += count;
             self.sum += seconds * count as f64;
-            self.classic[bounds.partition_point(|bound| *bound < seconds)] += count;
+            self.classic[ends.partition_point(|bound| *bound < seconds)] += count;
             if value == 0 {
                 self.zero += count;
             } else {
@@ -113,9 +113,9 @@ mod tests {
 
     #[test]
     fn bounds_are_round_numbers_and_grow() {
-        let bounds = bounds();
-        assert_eq!((bounds[0], bounds[1], bounds[CLASSIC - 1]), (1e-5, 1.5e-5, 70.0));
-        assert!(bounds.windows(2).all(|pair| pair[0] < pair[1]));
+        let ends = bounds();
+        assert_eq!((ends[0], ends[1], ends[CLASSIC - 1]), (1e-5, 1.5e-5, 70.0));
+        assert!(ends.windows(2).all(|pair| pair[0] < pair[1]));
     }
 
     #[test]
@@ -134,18 +134,18 @@ mod tests {
         assert_eq!((at(1e-5), at(7e-4), at(1.5e-3), at(70.0)), (12, 12, 22, 22));
         let (spans, deltas) = sum.native();
         let mut index = 0;
-        let mut deltas = deltas.into_iter();
+        let mut changes = deltas.into_iter();
         let mut count = 0;
         let mut counts = Vec::new();
         for span in spans {
             index += span.offset;
             for _ in 0..span.length {
-                count += deltas.next().unwrap();
+                count += changes.next().unwrap();
                 counts.push((2f64.powf(f64::from(index) / 8.0), count));
                 index += 1;
             }
         }
-        assert_eq!(deltas.next(), None);
+        assert_eq!(changes.next(), None);
         let counts: Vec<_> = counts.into_iter().filter(|(_, count)| *count > 0).collect();
         for ((end, count), (value, wanted)) in
             counts.iter().zip([(1e-9, 2), (9e-6, 4), (1e-3, 10), (90.0, 8)])

@@ -10,6 +10,7 @@
 
 #![warn(missing_docs)]
 
+pub mod backfill;
 pub mod families;
 pub mod feed;
 pub mod histogram;

@@ -96,8 +96,8 @@ pub fn number(value: f64) -> String {
 }
 
 fn label_text(labels: &Labels, bound: Option<&str>) -> String {
-    let bound = bound.map(|bound| ("le", bound));
-    let all = labels.iter().map(|(name, value)| (*name, &**value)).chain(bound);
+    let end = bound.map(|bound| ("le", bound));
+    let all = labels.iter().map(|(name, value)| (*name, &**value)).chain(end);
     let written: Vec<String> =
         all.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
     if written.is_empty() { String::new() } else { format!("{{{}}}", written.join(",")) }

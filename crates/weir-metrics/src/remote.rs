@@ -12,12 +12,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use axum::http::{Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Collected, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::sync::oneshot;
 
+use crate::backfill::Moment;
 use crate::feed::{SharedStore, locked};
 use crate::write_messages::{Change, Encoded, encode};
 
@@ -35,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 /// Longest time that the end of weir waits for a receiver.
 const FLUSH: Duration = Duration::from_secs(10);
+/// Time without progress after which a past run is given up.
+const STANDSTILL: Duration = Duration::from_secs(30);
 /// Longest answer that is read, bytes.
 const LONGEST_ANSWER: usize = 4096;
 /// Nice value of the thread: measurements come first.
@@ -49,7 +52,7 @@ pub enum Version {
     V2,
 }
 
-/// What was delivered.
+/// Numbers of samples that a receiver got, and did not get.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Delivery {
     /// Samples that the receiver took.
@@ -60,7 +63,7 @@ pub struct Delivery {
     pub refused: u64,
     /// Samples that were not delivered when the time was up.
     pub left: u64,
-    /// What the receiver said or did last when a request failed.
+    /// Reason why the last failed request failed.
     pub last_error: String,
 }
 
@@ -85,6 +88,12 @@ struct Queue {
     delivery: Delivery,
 }
 
+impl Queue {
+    fn count_left(&mut self) {
+        self.delivery.left = self.batches.iter().map(|batch| batch.samples).sum();
+    }
+}
+
 /// Sends the series of a store until it is ended.
 pub struct RemoteWrite {
     queue: Arc<Mutex<Queue>>,
@@ -102,12 +111,7 @@ impl RemoteWrite {
             tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
         let queue = Arc::new(Mutex::new(Queue::default()));
         let (stop, stopped) = oneshot::channel();
-        let sending = Sending {
-            url,
-            version,
-            queue: Arc::clone(&queue),
-            client: Client::builder(TokioExecutor::new()).build_http(),
-        };
+        let sending = Sending::to(url, version, Arc::clone(&queue));
         let thread =
             std::thread::Builder::new().name("weir-remote-write".to_owned()).spawn(move || {
                 let _ = rustix::process::setpriority_process(None, POLITE);
@@ -142,12 +146,43 @@ fn locked_queue(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Sends the moments of a past run, in order. Gives up when nothing was taken for 30 s.
+///
+/// # Errors
+/// The kernel has no descriptors left.
+pub fn deliver(url: Uri, version: Version, moments: Vec<Moment>) -> std::io::Result<Delivery> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let mut queue = Queue::default();
+    for Moment { at_ms, changes } in moments {
+        queue.batches.extend(changes.chunks(BATCH).map(|part| Batch {
+            at_ms,
+            changes: part.to_vec(),
+            samples: part.len() as u64,
+        }));
+    }
+    let queue = Arc::new(Mutex::new(queue));
+    let mut sending = Sending::to(url, version, Arc::clone(&queue));
+    runtime.block_on(async {
+        loop {
+            let before = locked_queue(&queue).batches.len();
+            let sent = tokio::time::timeout(STANDSTILL, sending.send_all(true)).await;
+            if sent.is_ok() || locked_queue(&queue).batches.len() == before {
+                return;
+            }
+        }
+    });
+    let mut queue = locked_queue(&queue);
+    queue.count_left();
+    Ok(queue.delivery.clone())
+}
+
 /// Outcome of a request.
 enum Answer {
     Taken,
     /// The receiver does not know the version.
     OtherVersion,
-    /// To be sent again, not before this time if the receiver says one.
+    /// Failure for now: the wait that the receiver asks for, and the reason.
     Later(Option<Duration>, String),
     /// Never taken.
     Refused(String),
@@ -161,6 +196,11 @@ struct Sending {
 }
 
 impl Sending {
+    fn to(url: Uri, version: Version, queue: Arc<Mutex<Queue>>) -> Sending {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Sending { url, version, queue, client }
+    }
+
     async fn run(mut self, store: &SharedStore, mut stopped: oneshot::Receiver<()>) {
         let queue = Arc::clone(&self.queue);
         let collecting = async {
@@ -178,8 +218,7 @@ impl Sending {
         }
         collect(&queue, store, true);
         let _ = tokio::time::timeout(FLUSH, self.send_all(true)).await;
-        let mut queue = locked_queue(&queue);
-        queue.delivery.left = queue.batches.iter().map(|batch| batch.samples).sum();
+        locked_queue(&queue).count_left();
     }
 
     /// Sends batches as they come; with `is_last` until there are none.
@@ -275,9 +314,9 @@ impl Sending {
             PATIENCE,
             Limited::new(response.into_body(), LONGEST_ANSWER).collect(),
         );
-        let body = body.await.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes);
-        let said = String::from_utf8_lossy(&body.unwrap_or_default()).trim().to_owned();
-        let error = format!("{status}: {said}");
+        let received = body.await.ok().and_then(Result::ok).map(Collected::to_bytes);
+        let message = String::from_utf8_lossy(&received.unwrap_or_default()).trim().to_owned();
+        let error = format!("{status}: {message}");
         if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
             Answer::Later(wait.map(Duration::from_secs), error)
         } else {

@@ -105,7 +105,7 @@ const UNITS: [(&str, &str, f64); 4] = [
     ("_hundredths", "", 0.01),
 ];
 
-/// How a column is exported.
+/// Name and unit with which a column is exported.
 struct Exported {
     name: Cow<'static, str>,
     mode: &'static str,
@@ -123,17 +123,17 @@ fn exported(table: &Table, column: &Column) -> Option<Exported> {
     }
     let unit = UNITS.iter().find(|(suffix, ..)| column.name.ends_with(suffix));
     let factor = unit.map_or(1.0, |(.., factor)| *factor);
-    let known =
+    let node_name =
         NODE_NAMES.iter().find(|node| node.table == table.name && node.column == column.name);
-    if let Some(node) = known {
+    if let Some(node) = node_name {
         return Some(Exported { name: node.name.into(), mode: node.mode, factor });
     }
     let (suffix, family_suffix) = unit.map_or(("", ""), |(suffix, family, _)| (*suffix, *family));
     let stem = column.name.strip_suffix(suffix).unwrap_or(&column.name);
     // A suffix that only counters may have.
-    let stem = stem.strip_suffix("_total").unwrap_or(stem);
+    let name = stem.strip_suffix("_total").unwrap_or(stem);
     Some(Exported {
-        name: format!("weir_{}_{stem}{family_suffix}", table.name).into(),
+        name: format!("weir_{}_{name}{family_suffix}", table.name).into(),
         mode: "",
         factor,
     })
@@ -216,8 +216,8 @@ fn series_of(table: &'static Table, host: &str, row: &SampleRow) -> Vec<(Key, f6
         let name = row.keys.first().map_or("", |name| &**name);
         let Some(value) = row.values.first().copied().flatten() else { return Vec::new() };
         let counters = &Counters::builtin().proxy_counters;
-        let known = counters.iter().find(|counter| counter.name == name);
-        let is_gauge = known.is_none_or(|counter| counter.kind == ColumnKind::Gauge);
+        let counter = counters.iter().find(|counter| counter.name == name);
+        let is_gauge = counter.is_none_or(|counter| counter.kind == ColumnKind::Gauge);
         let family = PROXY_FAMILIES[usize::from(is_gauge)].0;
         return vec![((family.into(), labels), value as f64)];
     }
@@ -225,12 +225,12 @@ fn series_of(table: &'static Table, host: &str, row: &SampleRow) -> Vec<(Key, f6
     columns
         .zip(&row.values)
         .filter_map(|(column, value)| {
-            let exported = exported(table, column)?;
-            let mut labels = labels.clone();
-            if !exported.mode.is_empty() {
-                labels.push(("mode", exported.mode.to_owned()));
+            let export = exported(table, column)?;
+            let mut all_labels = labels.clone();
+            if !export.mode.is_empty() {
+                all_labels.push(("mode", export.mode.to_owned()));
             }
-            Some(((exported.name, labels), (*value)? as f64 * exported.factor))
+            Some(((export.name, all_labels), (*value)? as f64 * export.factor))
         })
         .collect()
 }
@@ -251,8 +251,8 @@ mod tests {
         let names: Vec<_> = families().into_iter().map(|family| family.name).collect();
         let distinct: BTreeSet<_> = names.iter().collect();
         assert_eq!(names.len(), distinct.len());
-        let is_good = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        assert!(names.iter().all(|name| is_good(name)), "{names:?}");
+        let mut characters = names.iter().flat_map(|name| name.chars());
+        assert!(characters.all(|c| c.is_ascii_alphanumeric() || c == '_'), "{names:?}");
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn note_visit(scrapers: &Scrapers, peer: SocketAddr) {
     scrapers.insert(peer, Visits { count: 1, last: now, interval: None });
 }
 
-/// What the answers are made from.
+/// Data behind the answers.
 #[derive(Clone)]
 struct Served {
     store: SharedStore,
@@ -133,16 +133,20 @@ impl Server {
         self.address
     }
 
+    /// Returns true if a scraper that comes regularly has not come again, and may still.
+    fn awaits(&self, peer: SocketAddr, before: Visits) -> bool {
+        let Some(interval) = before.interval else { return false };
+        let until = before.last + (interval * 2).min(LONGEST_WAIT);
+        let scrapers = locked_scrapers(&self.scrapers);
+        let is_missing = scrapers.get(&peer).is_some_and(|visits| visits.count == before.count);
+        is_missing && Instant::now() < until
+    }
+
     /// Waits until every scraper that comes regularly has seen the last figures, unless `is_stopped`. Returns at once if
     /// none has come twice.
     pub fn wait_for_visits(&self, is_stopped: impl Fn() -> bool) {
         let before = locked_scrapers(&self.scrapers).clone();
-        let awaited = |peer: &SocketAddr, visits: &Visits| {
-            let until = visits.last + (visits.interval? * 2).min(LONGEST_WAIT);
-            let now = locked_scrapers(&self.scrapers).get(peer).copied();
-            now.filter(|now| now.count == visits.count && Instant::now() < until)
-        };
-        while !is_stopped() && before.iter().any(|(peer, visits)| awaited(peer, visits).is_some()) {
+        while !is_stopped() && before.iter().any(|(peer, visits)| self.awaits(*peer, *visits)) {
             std::thread::sleep(LOOK);
         }
         // The last answer is being sent.

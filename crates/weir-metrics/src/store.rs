@@ -96,10 +96,10 @@ impl Store {
     pub fn clear(&mut self, name: &str, labels: &[(&'static str, &str)]) {
         let Some(index) = index_of(name) else { return };
         for (known, series) in &mut self.families[index] {
-            let has = |(name, value): &(&'static str, &str)| {
-                known.iter().any(|(known, is)| known == name && is == value)
-            };
-            if labels.iter().all(has) && series.value != Value::Number(0.0) {
+            let has_all = labels
+                .iter()
+                .all(|(name, value)| known.iter().any(|(other, is)| other == name && is == value));
+            if has_all && series.value != Value::Number(0.0) {
                 series.value = Value::Number(0.0);
                 series.has_changed = true;
             }
@@ -168,12 +168,9 @@ impl Store {
     }
 }
 
-/// Returns the begin of a text, at most [`LONGEST_LABEL`] bytes.
-fn shorten(text: &str) -> String {
-    let mut end = text.len().min(LONGEST_LABEL);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+fn shortened(text: &str) -> String {
+    let mut ends = (0..=text.len().min(LONGEST_LABEL)).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text[..end].to_owned()
 }
 
@@ -181,7 +178,7 @@ fn owned(labels: &[(&'static str, &str)]) -> Labels {
     labels
         .iter()
         .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| (*name, shorten(value)))
+        .map(|(name, value)| (*name, shortened(value)))
         .collect()
 }
 
@@ -233,15 +230,15 @@ mod tests {
         assert_eq!((store.len(), store.left_out()), (MOST_SERIES + 1, 2 * MOST_SERIES as u64));
         let long = "ö".repeat(LONGEST_LABEL);
         store.add("weir_errors", &[("kind", &long)], 1.0);
-        let text = text(&store, TextFormat::OpenMetrics);
-        assert!(text.contains(&format!("\"{}\"", &long[..LONGEST_LABEL])));
+        let written = text(&store, TextFormat::OpenMetrics);
+        assert!(written.contains(&format!("\"{}\"", &long[..LONGEST_LABEL])));
     }
 
     #[test]
     fn foreign_text_cannot_leave_its_label() {
         let mut store = Store::new();
         store.add("weir_errors", &[("kind", "a\"} 1\nweir_forged 9\\")], 1.0);
-        let text = text(&store, TextFormat::OpenMetrics);
-        assert!(text.contains(r#"{kind="a\"} 1\nweir_forged 9\\"} 1.0"#), "{text}");
+        let written = text(&store, TextFormat::OpenMetrics);
+        assert!(written.contains(r#"{kind="a\"} 1\nweir_forged 9\\"} 1.0"#), "{written}");
     }
 }

@@ -37,26 +37,29 @@ pub(crate) fn encode(changes: &[Change], at_ms: i64, version: Version) -> Encode
 fn first(changes: &[Change], at_ms: i64) -> (Vec<u8>, u64) {
     let mut timeseries = Vec::new();
     for (family, labels, value) in changes {
-        let mut push = |name: String, bound: Option<String>, value: f64| {
-            let labels = named(&name, labels, bound.as_deref())
-                .map(|(name, value)| Label { name: name.to_owned(), value: value.to_owned() });
-            let mut labels: Vec<Label> = labels.collect();
-            labels.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-            timeseries.push(TimeSeries { labels, samples: vec![Sample { value, at_ms }] });
-        };
+        let mut values: Vec<(String, Option<String>, f64)> = Vec::new();
         match value {
-            Value::Number(value) => push(family.sample_name().into_owned(), None, *value),
+            Value::Number(value) => values.push((family.sample_name().into_owned(), None, *value)),
             Value::Distribution(times) => {
                 let name = &family.name;
-                for (bound, count) in times.classic() {
-                    push(format!("{name}_bucket"), Some(number(bound)), count as f64);
-                }
-                let infinite = Some("+Inf".to_owned());
-                push(format!("{name}_bucket"), infinite, times.count as f64);
-                push(format!("{name}_sum"), None, times.sum);
-                push(format!("{name}_count"), None, times.count as f64);
+                let buckets = times.classic().map(|(bound, count)| (number(bound), count));
+                let infinite = ("+Inf".to_owned(), times.count);
+                values.extend(
+                    buckets.chain([infinite]).map(|(bound, count)| {
+                        (format!("{name}_bucket"), Some(bound), count as f64)
+                    }),
+                );
+                values.push((format!("{name}_sum"), None, times.sum));
+                values.push((format!("{name}_count"), None, times.count as f64));
             }
         }
+        timeseries.extend(values.into_iter().map(|(name, bound, value)| {
+            let mut labels: Vec<Label> = named(&name, labels, bound.as_deref())
+                .map(|(name, value)| Label { name: name.to_owned(), value: value.to_owned() })
+                .collect();
+            labels.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+            TimeSeries { labels, samples: vec![Sample { value, at_ms }] }
+        }));
     }
     let samples = timeseries.len() as u64;
     (WriteRequest { timeseries }.encode_to_vec(), samples)
@@ -93,8 +96,8 @@ fn named<'t>(
     labels: &'t Labels,
     bound: Option<&'t str>,
 ) -> impl Iterator<Item = (&'t str, &'t str)> {
-    let labels = labels.iter().map(|(name, value)| (*name, &**value));
-    std::iter::once(("__name__", name)).chain(labels).chain(bound.map(|bound| ("le", bound)))
+    let pairs = labels.iter().map(|(name, value)| (*name, &**value));
+    std::iter::once(("__name__", name)).chain(pairs).chain(bound.map(|bound| ("le", bound)))
 }
 
 fn native(times: &Distribution, at_ms: i64) -> NativeHistogram {
@@ -131,10 +134,10 @@ impl Symbols {
         if let Some(place) = self.places.get(text) {
             return *place;
         }
-        let place = self.texts.len() as u32;
+        let number = self.texts.len() as u32;
         self.texts.push(text.to_owned());
-        self.places.insert(text.to_owned(), place);
-        place
+        self.places.insert(text.to_owned(), number);
+        number
     }
 }
 
@@ -241,12 +244,12 @@ mod tests {
         let encoded = encode(&changes(), 42, Version::V1);
         let request: WriteRequest = decoded(&encoded.body);
         assert_eq!(request.timeseries.len() as u64, encoded.samples);
-        let name = |series: &TimeSeries| series.labels[0].value.clone();
         for series in &request.timeseries {
             assert!(series.labels.is_sorted_by(|a, b| a.name < b.name), "{series:?}");
             assert_eq!((&*series.labels[0].name, series.samples[0].at_ms), ("__name__", 42));
         }
-        let blocks = request.timeseries.iter().find(|series| name(series) == "weir_blocks_total");
+        let blocks =
+            request.timeseries.iter().find(|series| series.labels[0].value == "weir_blocks_total");
         assert_eq!(blocks.unwrap().samples[0].value, 7.0);
         let infinite = request.timeseries.iter().find(|series| {
             series.labels.iter().any(|label| label.name == "le" && label.value == "+Inf")

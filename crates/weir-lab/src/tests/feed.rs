@@ -12,7 +12,7 @@ use crate::Event;
 fn what_is_told_of_arms_adds_up_to_the_records() {
     let mut bench = Bench::new(&["stock", "close"], 12, Model::default());
     bench.study.loads.push(load("open", StudyArrivals::Constant(2000.0), 12));
-    let mut told = BTreeMap::new();
+    let mut counted = BTreeMap::new();
     let mut events = 0;
     let summary = bench.run(&mut |event, _| {
         let Event::Measured(measured) = event else { return };
@@ -20,7 +20,7 @@ fn what_is_told_of_arms_adds_up_to_the_records() {
         let interval = &measured.interval;
         assert!(interval.response_time.p50 > 0, "{measured:?}");
         let key = (measured.load.clone(), measured.arm.clone(), measured.phase);
-        let sums: &mut [u64; 4] = told.entry(key).or_default();
+        let sums: &mut [u64; 4] = counted.entry(key).or_default();
         let added = [
             u64::from(measured.blocks),
             interval.due,
@@ -41,7 +41,7 @@ fn what_is_told_of_arms_adds_up_to_the_records() {
         sums[3] += trial.response_time.count;
     }
     assert!(recorded.len() >= 4);
-    assert_eq!(told, recorded);
+    assert_eq!(counted, recorded);
     // An event a second for each of two arms, and some at the ends of trials.
     let most = 2 * (took.as_secs() as usize + 16);
     assert!(events < most, "{events} events in {took:?}");

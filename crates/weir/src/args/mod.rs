@@ -17,6 +17,7 @@ mod generate;
 mod history;
 mod kube;
 mod load;
+mod metrics;
 mod patch;
 mod progress;
 mod runs;
@@ -35,6 +36,7 @@ pub(crate) use kube::{
     ImageArgs, KubeArgs, PodArgs, RenderArgs, RightsArgs, SysctlArgs, WaitArgs, WantedArgs,
 };
 pub(crate) use load::{FlowArgs, FlowText, IoChoice, LoadArgs, LoadFormat};
+pub(crate) use metrics::MetricsArgs;
 pub(crate) use patch::PatchArgs;
 pub(crate) use progress::{ProgressArgs, ProgressWord};
 pub(crate) use runs::{
@@ -84,6 +86,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Say which machines a load needs, from runs that measured smaller ones.
     Size(SizeArgs),
+    /// Print the figures of a run for Prometheus, with its own time stamps, or send them there.
+    Metrics(MetricsArgs),
     /// Show all runs of a study over time: what changed when, and what else changed with it.
     History(HistoryArgs),
     /// Show runs, studies and what a run does in a browser, on a page of this host alone.
@@ -143,6 +147,7 @@ impl Command {
             Command::Scale(args) => &mut args.run.output,
             Command::Report(args) => &mut args.output,
             Command::Size(args) => &mut args.output,
+            Command::Metrics(args) => &mut args.output,
             Command::History(args) => &mut args.output,
             _ => return self,
         };

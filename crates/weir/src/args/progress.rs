@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args as ClapArgs;
-use http::Uri;
+
+use super::metrics::RemoteWriteArgs;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ProgressArgs {
@@ -22,24 +23,8 @@ pub(crate) struct ProgressArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = read_address)]
     pub(crate) metrics: Option<SocketAddr>,
 
-    /// Send the figures to a receiver of Prometheus' remote write, for example http://127.0.0.1:9090/api/v1/write
-    #[arg(long, value_name = "URL", value_parser = read_receiver)]
-    pub(crate) remote_write: Option<Uri>,
-
-    /// Version of remote write: 2 with native histograms, or 1 if the receiver knows no other; 1 with classic ones
-    #[arg(long, value_name = "VERSION", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2), requires = "remote_write")]
-    pub(crate) remote_write_version: u8,
-}
-
-fn read_receiver(text: &str) -> Result<Uri, String> {
-    let uri: Uri = text.parse().map_err(|error| format!("not a URL: {error}"))?;
-    match uri.scheme_str() {
-        Some("http") if uri.host().is_some() => Ok(uri),
-        Some("https") => {
-            Err("remote write over TLS is not supported: send to a local agent or proxy".to_owned())
-        }
-        _ => Err("not a URL such as http://127.0.0.1:9090/api/v1/write".to_owned()),
-    }
+    #[command(flatten)]
+    pub(crate) remote_write: RemoteWriteArgs,
 }
 
 fn read_address(text: &str) -> Result<SocketAddr, String> {

@@ -28,6 +28,7 @@ mod kept_runs;
 pub(crate) mod kube;
 mod launch;
 mod load;
+pub(crate) mod metrics;
 mod next;
 mod origin;
 pub(crate) mod parameters;
@@ -91,6 +92,7 @@ pub(crate) fn dispatch(command: Command) -> Result<ExitCode, Failure> {
         Command::Scale(args) => scale::run(*args),
         Command::Report(args) => report::run(args),
         Command::Size(args) => size::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
         Command::History(args) => history::run(&args),
         Command::Runs(args) => runs::run(&args),
         Command::Export(args) => export::run(&args),
@@ -134,6 +136,7 @@ fn prints(command: &Command) -> bool {
         Command::Advise(args) => args.output.is_none(),
         Command::Report(args) => args.output.is_none(),
         Command::Size(args) => args.output.is_none(),
+        Command::Metrics(args) => args.output.is_none(),
         Command::History(args) => args.output.is_none(),
         Command::Launch(_) | Command::TryUserNamespace | Command::Wait(_) => false,
         _ => true,

@@ -29,7 +29,7 @@ struct Exporter {
 /// # Errors
 /// The address cannot be listened on.
 pub(super) fn exporter(args: &ProgressArgs) -> Result<Option<Box<dyn Consumer>>, Failure> {
-    if args.metrics.is_none() && args.remote_write.is_none() {
+    if args.metrics.is_none() && args.remote_write.url.is_none() {
         return Ok(None);
     }
     let store = SharedStore::default();
@@ -37,8 +37,8 @@ pub(super) fn exporter(args: &ProgressArgs) -> Result<Option<Box<dyn Consumer>>,
         Some(address) => Some(serve(address, &store)?),
         None => None,
     };
-    let sender = match &args.remote_write {
-        Some(url) => Some(send(url, args.remote_write_version, &store)?),
+    let sender = match &args.remote_write.url {
+        Some(url) => Some(send(url, args.remote_write.version, &store)?),
         None => None,
     };
     Ok(Some(Box::new(Exporter {

@@ -64,8 +64,8 @@ fn prometheus_counts_what_a_load_counted() {
 #[test]
 fn a_port_that_is_taken_or_no_address_is_refused_before_anything_is_sent() {
     let server = start_origin();
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = taken.local_addr().expect("an address").to_string();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
     for (metrics, words) in [
         (&*address, "--metrics: cannot listen on 127.0.0.1:"),
         ("203.0.113.9:9100", "--metrics: cannot listen on 203.0.113.9:9100"),
@@ -85,8 +85,8 @@ fn metrics_for_other_hosts_are_pointed_out_and_a_lost_scraper_holds_nothing_up()
         ["load", "-d", "3s", "-c", "1", "--metrics", "0.0.0.0:0", "--progress", "lines", &url];
     let mut load = Running::start(&mut weir(arguments));
     load.wait_until("both notes", |load| load.stderr().contains("whoever reaches"));
-    let said = load.stderr();
-    let port = said.split("http://0.0.0.0:").nth(1).and_then(|rest| rest.split('/').next());
+    let notes = load.stderr();
+    let port = notes.split("http://0.0.0.0:").nth(1).and_then(|rest| rest.split('/').next());
     let port: u16 = port.and_then(|port| port.parse().ok()).expect("a port");
     // A connection that asks nothing, and one that comes once.
     let _silent = std::net::TcpStream::connect(("127.0.0.1", port)).expect("a connection");
@@ -96,8 +96,8 @@ fn metrics_for_other_hosts_are_pointed_out_and_a_lost_scraper_holds_nothing_up()
         answer.contains("weir_run{")
     });
     answer.has_all(&["application/openmetrics-text", "weir_run{", "# EOF"]);
-    let other = get(([127, 0, 0, 1], port).into(), "/").expect("an answer");
-    other.has("404");
+    let page = get(([127, 0, 0, 1], port).into(), "/").expect("an answer");
+    page.has("404");
     load.end().with_code(0);
 }
 
@@ -130,12 +130,12 @@ fn start_receiver(receiver: Receiver) -> SocketAddr {
         return address;
     }
     thread::spawn(move || {
-        let mut kept = Vec::new();
+        let mut connections = Vec::new();
         for (number, stream) in listener.incoming().enumerate() {
             let mut stream = stream.expect("a connection");
             let status = match receiver {
                 Receiver::Hangs | Receiver::Gone => {
-                    kept.push(stream);
+                    connections.push(stream);
                     continue;
                 }
                 Receiver::Answers(status) => status,
@@ -160,8 +160,8 @@ fn read_request(stream: &mut TcpStream) {
         if reader.read_line(&mut line).unwrap_or(0) <= 2 {
             break;
         }
-        let line = line.to_ascii_lowercase();
-        if let Some(value) = line.strip_prefix("content-length:") {
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
             length = value.trim().parse().expect("a length");
         }
     }

@@ -171,10 +171,9 @@ impl<'a> Collected<'a> {
     /// Takes the seconds that were measured since the last call, and what each flow measured; `None` if nothing was.
     pub(crate) fn fresh(&mut self) -> Option<(f64, Vec<SliceData>)> {
         let fresh = self.fresh.as_mut()?;
-        let is_empty = |data: &SliceData| {
+        if fresh.iter().all(|data| {
             data.due + data.offered + data.completed_whole == 0 && data.errors.is_empty()
-        };
-        if fresh.iter().all(is_empty) {
+        }) {
             return None;
         }
         let seconds = std::mem::take(&mut self.fresh_ns) as f64 / 1e9;
