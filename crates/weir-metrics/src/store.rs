@@ -112,9 +112,10 @@ impl Store {
         labels: &[(&'static str, &str)],
         new: Value,
     ) -> Option<&mut Series> {
-        let index = index_of(name);
-        debug_assert!(index.is_some(), "{name} is no family");
-        let index = index?;
+        let Some(index) = index_of(name) else {
+            debug_assert!(false, "{name} is no family");
+            return None;
+        };
         let mut key = owned(labels);
         key.extend(self.common.iter().cloned());
         key.sort_unstable();

@@ -15,7 +15,7 @@ use weir_report::secrets::masked;
 use crate::access::{self, Guard};
 use crate::jobs::{ListedJob, News};
 use crate::program::main_part;
-use crate::runs::{self, ListedRun, Rows};
+use crate::runs::{self, Rows};
 use crate::{Checked, Shared, StudyText, assets};
 
 /// Time that a request for news waits for some.
@@ -65,8 +65,11 @@ async fn about(State(shared): Server) -> Json<About> {
     })
 }
 
-async fn list_runs(State(shared): Server) -> Result<Json<Vec<ListedRun>>, Refusal> {
-    beside(move || runs::list(&shared.bench.folder)).await.map(Json)
+async fn list_runs(State(shared): Server) -> Result<Response, Refusal> {
+    if !shared.bench.folder.join(runs::RUNS).is_dir() {
+        return Ok(Json(serde_json::json!({ "runs": [] })).into_response());
+    }
+    json(&shared, &["runs", runs::RUNS, "--format", "json"]).await
 }
 
 async fn report(State(shared): Server, Path(name): Path<String>) -> Result<Response, Refusal> {
@@ -145,12 +148,13 @@ async fn save(
 }
 
 async fn catalog(State(shared): Server) -> Result<Response, Refusal> {
-    let text = answer(&shared, &["parameters", "--format", "json"]).await?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+    json(&shared, &["parameters", "--format", "json"]).await
 }
 
-async fn doctor(State(shared): Server) -> Result<String, Refusal> {
-    answer(&shared, &["doctor"]).await
+/// Returns what the doctor says, also where it cannot choose among several proxies of the host.
+async fn doctor(State(shared): Server) -> String {
+    let (Ok(text) | Err(text)) = shared.program.answer(&["doctor"]).await;
+    masked(&text).into_owned()
 }
 
 async fn list_jobs(State(shared): Server) -> Json<Vec<ListedJob>> {
@@ -249,6 +253,12 @@ async fn answer(shared: &Shared, words: &[&str]) -> Result<String, Refusal> {
     answer
         .map(|text| masked(&text).into_owned())
         .map_err(|error| (StatusCode::UNPROCESSABLE_ENTITY, masked(&error).into_owned()))
+}
+
+/// Returns the JSON that a command prints.
+async fn json(shared: &Shared, words: &[&str]) -> Result<Response, Refusal> {
+    let text = answer(shared, words).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 
 /// Returns what a page that a command prints has between its head and its end.

@@ -2,102 +2,19 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use serde::Serialize;
 use weir_files::only_ours_named;
-use weir_record::{HEADER_FILE, RECORDS_FILE, SAMPLES_FOLDER, read_header};
-use weir_report::secrets::visible;
+use weir_record::{HEADER_FILE, SAMPLES_FOLDER};
 
 use crate::StudyText;
 
 /// Folder of runs, below that of the studies.
 pub(crate) const RUNS: &str = "runs";
-/// Maximum number of runs in the list, the newest ones.
-const MOST_RUNS: usize = 1000;
 /// Length of a table's end that is read, bytes.
 const END: u64 = 512 << 10;
 /// Longest study, bytes.
 pub(crate) const LONGEST_STUDY: usize = 1 << 20;
-/// Length of the end of the records that says how a run ended, bytes.
-const LAST_RECORDS: u64 = 64 << 10;
-
-/// A run folder in the list.
-#[derive(Debug, Serialize)]
-pub(crate) struct ListedRun {
-    /// Name of the folder.
-    name: String,
-    /// Properties of the run, or the reason why it cannot be read.
-    #[serde(flatten)]
-    content: Content,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Content {
-    /// The run.
-    Run {
-        /// Name of its study.
-        study: String,
-        /// The study's question.
-        title: String,
-        /// Time when it began, RFC 3339.
-        started_at: String,
-        /// Names of the arms.
-        arms: Vec<String>,
-        /// Outcome: `complete`, another word, or `open` as long as the run has not ended.
-        outcome: String,
-    },
-    /// Reason why the folder cannot be read.
-    Problem(String),
-}
-
-/// Lists the runs in a folder, the newest first.
-pub(crate) fn list(folder: &Path) -> Vec<ListedRun> {
-    let Ok(entries) = std::fs::read_dir(folder.join(RUNS)) else {
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.join(HEADER_FILE).symlink_metadata().is_ok())
-        .collect();
-    paths.sort_by_cached_key(|path| std::cmp::Reverse(begin_of(path).ok()));
-    paths.truncate(MOST_RUNS);
-    paths.iter().map(|path| ListedRun { name: name_of(path), content: describe(path) }).collect()
-}
-
-/// Returns the time when a run's header was written, which is its begin.
-fn begin_of(run: &Path) -> std::io::Result<SystemTime> {
-    run.join(HEADER_FILE).symlink_metadata()?.modified()
-}
-
-fn describe(path: &Path) -> Content {
-    if let Err(why) = only_ours_named(path) {
-        return Content::Problem(visible(&why.to_string()).into_owned());
-    }
-    match read_header(path) {
-        Ok(header) => Content::Run {
-            study: header.study.name.clone(),
-            title: header.study.title.clone(),
-            started_at: header.started_at,
-            arms: header.study.arms.iter().map(|arm| arm.name.clone()).collect(),
-            outcome: read_outcome(path).unwrap_or_else(|| "open".to_owned()),
-        },
-        Err(error) => Content::Problem(visible(&error.to_string()).into_owned()),
-    }
-}
-
-/// Returns the word for the end of a run, from its last record.
-fn read_outcome(path: &Path) -> Option<String> {
-    let text = read_end(&path.join(RECORDS_FILE), LAST_RECORDS)?;
-    let last: serde_json::Value = serde_json::from_str(text.lines().last()?).ok()?;
-    last.get("outcome").and_then(|outcome| outcome.as_str()).map(str::to_owned)
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-}
 
 /// Returns the path of a run by the name of its folder, which has no other folders in it.
 pub(crate) fn find(folder: &Path, name: &str) -> Option<PathBuf> {

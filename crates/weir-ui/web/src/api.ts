@@ -48,18 +48,20 @@ export interface About {
   is_read_only: boolean;
 }
 
+/** A run in the list of `weir runs --format json`. */
 export interface Run {
+  name: string;
+  state: string;
+  started_at: string;
   study: string;
   title: string;
-  started_at: string;
+  question: string;
   arms: string[];
-  outcome: string;
-}
-
-export interface ListedRun {
-  name: string;
-  run?: Run;
-  problem?: string;
+  validity?: string;
+  verdict: string;
+  tags: string[];
+  note: string;
+  problems: { problem: string; why?: string }[];
 }
 
 export interface StudyText {

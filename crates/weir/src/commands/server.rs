@@ -59,8 +59,8 @@ pub(super) fn explained(error: LabError, study: &Study, folder: &Path) -> Failur
                 .filter(|_| (300..400).contains(&status))
                 .map(|server| {
                     let flow = &study.loads[0].main;
-                    let own = server.requests.as_ref().map(|own| own.flow(flow));
-                    load::about_redirect(own.as_ref().unwrap_or(flow), server.address, status)
+                    let requests = server.requests.as_ref().map(|requests| requests.flow(flow));
+                    load::about_redirect(requests.as_ref().unwrap_or(flow), server.address, status)
                 })
                 .unwrap_or_default();
             let message = format!(

@@ -131,8 +131,7 @@ fn start_receiver(receiver: Receiver) -> SocketAddr {
     }
     thread::spawn(move || {
         let mut connections = Vec::new();
-        for (number, stream) in listener.incoming().enumerate() {
-            let mut stream = stream.expect("a connection");
+        for (number, mut stream) in listener.incoming().flatten().enumerate() {
             let status = match receiver {
                 Receiver::Hangs | Receiver::Gone => {
                     connections.push(stream);
